@@ -1,0 +1,73 @@
+# The three kinds of target in this project, and the settings that all of them share.
+#
+#   dwell_library(NAME SOURCES ... LINK ...)   one per folder of src/: target dwell_NAME
+#   dwell_test(NAME SOURCES ... LINK ... [ROOT])   a GoogleTest binary, run by ctest; ROOT: needs privileges
+#   dwell_fuzzer(NAME SOURCE ... LINK ...)     a libFuzzer target with the preset `fuzz`, else a corpus replay
+
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+set(DWELL_SANITIZE "" CACHE STRING "Comma-separated sanitizers: address,undefined or thread")
+option(DWELL_FUZZ "Build libFuzzer targets (clang only)" OFF)
+
+enable_testing()
+find_package(GTest REQUIRED)
+find_package(fmt REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+add_library(dwell_flags INTERFACE)
+target_compile_options(dwell_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
+                       -fno-omit-frame-pointer)
+target_include_directories(dwell_flags INTERFACE "${PROJECT_SOURCE_DIR}/src"
+                           "${PROJECT_SOURCE_DIR}")
+if(DWELL_SANITIZE)
+  target_compile_options(dwell_flags INTERFACE -fsanitize=${DWELL_SANITIZE}
+                         -fno-sanitize-recover=all)
+  target_link_options(dwell_flags INTERFACE -fsanitize=${DWELL_SANITIZE})
+endif()
+if(DWELL_FUZZ)
+  target_compile_options(dwell_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+function(dwell_library name)
+  cmake_parse_arguments(A "" "" "SOURCES;LINK" ${ARGN})
+  add_library(dwell_${name} STATIC ${A_SOURCES})
+  target_link_libraries(dwell_${name} PUBLIC dwell_flags ${A_LINK})
+endfunction()
+
+function(dwell_test name)
+  cmake_parse_arguments(A "ROOT" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  target_link_libraries(${name} PRIVATE dwell_flags ${A_LINK} GTest::gtest GTest::gmock
+                                        GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  if(A_ROOT)
+    set_tests_properties(${name} PROPERTIES LABELS root RUN_SERIAL ON)
+  endif()
+endfunction()
+
+function(dwell_fuzzer name)
+  cmake_parse_arguments(A "" "SOURCE" "LINK" ${ARGN})
+  if(DWELL_FUZZ)
+    add_executable(${name} ${A_SOURCE})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  else()
+    add_executable(${name} ${A_SOURCE} "${PROJECT_SOURCE_DIR}/fuzz/replay_main.cc")
+    add_test(NAME ${name} COMMAND ${name} "${PROJECT_SOURCE_DIR}/fuzz/corpus/${name}")
+  endif()
+  target_link_libraries(${name} PRIVATE dwell_flags ${A_LINK})
+endfunction()

@@ -1,0 +1,38 @@
+// The words that the symbolizer, the profile and the exporters share about frames. Values are
+// stable: they stand in .dwell files.
+#pragma once
+
+#include <cstdint>
+
+namespace dwell {
+
+enum class ModuleKind : uint8_t {
+  kUnknown,
+  kFile,
+  kDeletedFile,
+  kMemfd,
+  kVdso,
+  kAnonymous,
+  kJit,
+  kKernel,
+  kKernelModule,
+  kBpf,
+};
+
+// How a frame got its name.
+enum class Resolution : uint8_t {
+  kNone,  // no name: shown as module+0xaddress
+  kSymtab,
+  kDynsym,
+  kMiniDebugInfo,
+  kDebugFile,
+  kPerfMap,
+  kKallsyms,
+  kPlt,
+  kGoPclntab,
+  kPlaceholder,  // not an address: "[user stack lost: store full]"
+};
+
+enum class FrameKind : uint8_t { kUser, kKernel, kPlaceholder };
+
+}  // namespace dwell

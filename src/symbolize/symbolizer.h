@@ -1,0 +1,89 @@
+// From raw instruction pointers to named frames, in two steps that may be minutes apart:
+//   locate_*  while the process lives (or shortly after): address -> (object, address in the
+//   object) describe  when the report is built: (object, address) -> function, offset, how it was
+//   found
+// Everything that the target controls (maps, ELF files, JIT maps, names) is treated as hostile:
+// bounded sizes, bounded time, a reason instead of a name. One thread calls it: the recording loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/frame.h"
+#include "base/ids.h"
+#include "base/result.h"
+
+namespace dwell::symbolize {
+
+using LocationId = uint32_t;  // dense, starts at 0; equal (object, address, adjust) have equal ids
+using ObjectId = uint32_t;    // dense; 0 is the unknown object
+
+struct ObjectInfo {
+  std::string path;  // as the process sees it; "[vdso]", "[kernel]", "[anon]", "[jit]", module name
+  std::string build_id;  // lowercase hex, "" if none
+  ModuleKind kind = ModuleKind::kUnknown;
+};
+
+struct FrameInfo {
+  std::string function;  // demangled, "" if how == kNone
+  std::string symbol;    // as in the table
+  ObjectId object = 0;
+  uint64_t address = 0;  // ELF virtual address, or raw
+  uint64_t offset = 0;   // from the start of the function
+  Resolution how = Resolution::kNone;
+  FrameKind kind = FrameKind::kUser;
+};
+
+// Frames of one object that got no name, with the reason and the one remedy.
+struct Unresolved {
+  ObjectId object = 0;
+  uint64_t frames = 0;
+  std::string reason;
+  std::string remedy;
+};
+
+// What is known of a process, kept after its exit.
+struct ProcessInfo {
+  std::string executable;    // "" if never seen alive
+  std::string command_line;  // arguments joined by blanks, at most 4 KiB
+};
+
+struct Options {
+  bool kernel = true;  // read /proc/kallsyms
+  bool demangle = true;
+  bool follow_mappings =
+      true;  // mmap, exec, exit through perf events (needs privilege), else /proc only
+  std::string perf_map_dir;  // besides the target's /tmp
+  std::string debug_dir = "/usr/lib/debug";
+  size_t open_files_max = 256;
+  size_t symbol_bytes_max = size_t{256} << 20;
+};
+
+class Symbolizer {
+ public:
+  static Result<std::unique_ptr<Symbolizer>> create(const Options& options);
+  virtual ~Symbolizer() = default;
+
+  // Takes in what mapping events have arrived. Cheap; call it before each batch of locate calls.
+  virtual void poll() = 0;
+
+  // `ip` as walked; `return_address` for every frame but the leaf; `time_ns` (CLOCK_MONOTONIC) when
+  // the stack was first seen: decides between two mappings that shared the address.
+  virtual LocationId locate_user(const ProcessKey& process, uint64_t ip, bool return_address,
+                                 uint64_t time_ns) = 0;
+  virtual LocationId locate_kernel(uint64_t ip, bool return_address) = 0;
+
+  // Called as soon as a process is seen, so that its maps and names are read while it lives.
+  virtual void notice_process(const ProcessKey& process) = 0;
+  virtual ProcessInfo process_info(const ProcessKey& process) const = 0;
+
+  virtual FrameInfo describe(LocationId location) = 0;
+  virtual const ObjectInfo& object(ObjectId object) const = 0;
+  virtual std::vector<Unresolved> unresolved()
+      const = 0;  // complete once every location was described
+  virtual std::vector<std::string> warnings() const = 0;  // "kernel.kptr_restrict is 2: ..."
+};
+
+}  // namespace dwell::symbolize
