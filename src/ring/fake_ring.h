@@ -27,8 +27,8 @@ inline Bytes pattern_bytes(size_t size, uint32_t seed = 1) {
 
 template <typename T>
 void append(Bytes& bytes, T value) {
-  const auto* p = reinterpret_cast<const std::byte*>(&value);
-  bytes.insert(bytes.end(), p, p + sizeof value);
+  bytes.resize(bytes.size() + sizeof value);
+  std::memcpy(bytes.data() + bytes.size() - sizeof value, &value, sizeof value);
 }
 
 // A record with this body, padded with 0xab as a ring that was lapped would be.

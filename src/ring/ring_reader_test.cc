@@ -272,7 +272,7 @@ TEST(RingReader, GivesBackAMillionRandomRecords) {
       ASSERT_EQ(decode_sample({}, record, sample), SampleCheck::kOk);
       const Bytes expected = pattern_bytes(size_of(read), static_cast<uint32_t>(read));
       ASSERT_GE(sample.payload.size(), expected.size());
-      ASSERT_EQ(std::memcmp(sample.payload.data(), expected.data(), expected.size()), 0) << read;
+      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), sample.payload.begin())) << read;
       ++read;
     };
     while (written < 50'000) {
