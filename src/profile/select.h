@@ -12,10 +12,10 @@ namespace dwell {
 
 // Each list: any of these; empty: all. The lists together: every one of them.
 struct Selection {
-  std::vector<std::string> processes;  // name or pid
-  std::vector<std::string> threads;    // name or tid
-  std::vector<std::string> classes;    // wait_class_name()
-  std::vector<std::string> causes;     // as in the rows
+  std::vector<std::string> processes{};  // name or pid
+  std::vector<std::string> threads{};    // name or tid
+  std::vector<std::string> classes{};    // wait_class_name()
+  std::vector<std::string> causes{};     // as in the rows
 
   bool empty() const {
     return processes.empty() && threads.empty() && classes.empty() && causes.empty();
