@@ -66,6 +66,8 @@ std::vector<ProcessTimes> times_by_process(const Profile& profile) {
     sum.times.censored_blocked_ns += thread.times.censored_blocked_ns;
     sum.times.lost_ns += thread.times.lost_ns;
   }
+  // What stands for overflow rows has no books.
+  std::erase_if(by_process, [](const ProcessTimes& p) { return p.times.alive_ns == 0; });
   std::ranges::stable_sort(by_process, std::greater<>(),
                            [](const ProcessTimes& p) { return p.times.alive_ns; });
   return by_process;
