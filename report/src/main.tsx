@@ -26,11 +26,17 @@ async function start(): Promise<void> {
   };
   try {
     const block = document.getElementById('dwell-data');
+    performance.mark('start');
     const decoded = await decodeDocument(block?.textContent ?? '', block?.dataset.encoding ?? '');
     block?.remove(); // megabytes of base64 that nobody needs any more
+    performance.measure('unpack', 'start');
+    performance.mark('unpacked');
     const model = buildModel(decoded);
+    performance.measure('model', 'unpacked');
     document.title = `Dwell: ${visibleName(decoded.target, 80)} on ${visibleName(decoded.host, 80)}`;
+    performance.mark('modelled');
     show(<App model={model} />);
+    performance.measure('render', 'modelled');
     root.dataset.state = 'ready';
   } catch (error) {
     show(<Failure error={error} />);

@@ -221,17 +221,16 @@ function largeFrames(b, random, count) {
 
 // Stacks as a program makes them: most share their outer frames with an earlier stack.
 function largeStacks(b, random, frames, count) {
-  const made = [];
+  const made = Array.from({length: 24}, (_, i) => frames.user.slice(i * 6, i * 6 + 6)); // entries
   const stacks = [];
   for (let i = 0; i < count; ++i) {
-    const base = made.length > 0 ? made[Math.floor(random() ** 2 * made.length)] : [];
-    const kept = base.slice(0, Math.floor(random() * base.length));
+    const base = made[Math.floor(random() ** 2 * made.length)];
+    const kept = base.slice(0, 6 + Math.floor(random() * (base.length - 6)));
     const depth = 14 + Math.floor(random() * 26);
     while (kept.length < depth) kept.push(frames.user[Math.floor(random() ** 3 * frames.user.length)]);
     if (made.length < 4000) made.push(kept);
     const wait = Math.floor(random() * 50) * 6;
-    stacks.push(b.stack([...frames.inKernel.slice(wait, wait + 6), ...kept.reverse().slice()]));
-    kept.reverse();
+    stacks.push(b.stack([...frames.inKernel.slice(wait, wait + 6), ...[...kept].reverse()]));
   }
   return stacks;
 }

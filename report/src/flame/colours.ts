@@ -44,10 +44,10 @@ export function fillOf(kind: LabelKind, name: string, module: string, palette: P
   switch (kind) {
     case 'user': {
       const hue = 178 + 50 * shadeOf(module);
-      return dark ? hsl(hue, 42, 27 + 6 * shade) : hsl(hue, 62, 74 + 8 * shade);
+      return dark ? hsl(hue, 44, 31 + 7 * shade) : hsl(hue, 62, 74 + 8 * shade);
     }
     case 'kernel':
-      return dark ? hsl(28 + 10 * shade, 50, 26 + 5 * shade) : hsl(30 + 12 * shade, 82, 74 + 7 * shade);
+      return dark ? hsl(28 + 10 * shade, 55, 29 + 6 * shade) : hsl(30 + 12 * shade, 82, 74 + 7 * shade);
     case 'placeholder': return dark ? hsl(215, 8, 29) : hsl(215, 12, 86);
     case 'running': return dark ? hsl(145, 38, 27) : hsl(142, 45, 74);
     case 'lost': return dark ? hsl(0, 52, 34) : hsl(0, 78, 82);

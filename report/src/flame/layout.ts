@@ -3,13 +3,13 @@
 //
 // Children are placed largest first, so that all boxes too narrow to draw end up side by side: one
 // `rest` box stands for them, and no time disappears from the picture.
-import type {FlameTree} from '../model/flame_tree.ts';
+import type {FlameNode, FlameTree} from '../model/flame_tree.ts';
 
 export const kNarrowest_px = 1.5; // narrower boxes go into the rest box
 const kNarrowestRest_px = 0.5;
 
 export interface Box {
-  node: number; // of a rest box: the parent
+  node: FlameNode; // of a rest box: the parent
   depth: number;
   x: number;
   width: number;
@@ -18,13 +18,13 @@ export interface Box {
 
 export interface Layout {
   levels: Box[][]; // by depth, from left to right
-  zoom: number;
-  zoomDepth: number;
+  zoom: FlameNode;
 }
 
-function ancestors(tree: FlameTree, node: number): number[] {
-  const chain: number[] = [];
-  for (let n = node; n >= 0; n = tree.parent[n]!) chain.push(n);
+// From the root to `node`.
+export function chainTo(node: FlameNode): FlameNode[] {
+  const chain: FlameNode[] = [];
+  for (let n: FlameNode | null = node; n !== null; n = n.parent) chain.push(n);
   return chain.reverse();
 }
 
@@ -33,10 +33,10 @@ function placeChildren(tree: FlameTree, box: Box, scale: number, into: Box[]): v
   let x = box.x;
   for (let i = 0; i < children.length; ++i) {
     const node = children[i]!;
-    const width = tree.total[node]! * scale;
+    const width = node.total * scale;
     if (width < kNarrowest_px) {
       let rest = 0;
-      for (let j = i; j < children.length; ++j) rest += tree.total[children[j]!]!;
+      for (let j = i; j < children.length; ++j) rest += children[j]!.total;
       if (rest * scale >= kNarrowestRest_px) {
         into.push({node: box.node, depth: box.depth + 1, x, width: rest * scale,
                    rest: children.length - i});
@@ -48,16 +48,15 @@ function placeChildren(tree: FlameTree, box: Box, scale: number, into: Box[]): v
   }
 }
 
-export function layOut(tree: FlameTree, zoom: number, width: number): Layout {
-  const chain = ancestors(tree, zoom);
-  const levels: Box[][] = chain.map((node, depth) => [{node, depth, x: 0, width, rest: 0}]);
-  const scale = tree.total[zoom]! > 0 ? width / tree.total[zoom]! : 0;
+export function layOut(tree: FlameTree, zoom: FlameNode, width: number): Layout {
+  const levels: Box[][] = chainTo(zoom).map((node, depth) => [{node, depth, x: 0, width, rest: 0}]);
+  const scale = zoom.total > 0 ? width / zoom.total : 0;
   for (;;) {
     const level: Box[] = [];
     for (const box of levels[levels.length - 1]!) {
       if (box.rest === 0) placeChildren(tree, box, scale, level);
     }
-    if (level.length === 0) return {levels, zoom, zoomDepth: chain.length - 1};
+    if (level.length === 0) return {levels, zoom};
     levels.push(level);
   }
 }
@@ -77,13 +76,9 @@ export function boxAt(layout: Layout, depth: number, x: number): Box | null {
   return box !== undefined && x >= box.x ? box : null;
 }
 
-export function findBox(layout: Layout, node: number): Box | null {
-  for (const level of layout.levels) {
-    for (const box of level) {
-      if (box.node === node && box.rest === 0) return box;
-    }
-  }
-  return null;
+export function findBox(layout: Layout, node: FlameNode): Box | null {
+  const level = layout.levels[node.depth] ?? [];
+  return level.find((box) => box.node === node && box.rest === 0) ?? null;
 }
 
 export type Direction = 'deeper' | 'shallower' | 'left' | 'right';

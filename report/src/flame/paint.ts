@@ -65,7 +65,7 @@ export class LabelStyles {
 export class Painter {
   private characterWidth = 0;
   constructor(private readonly context: CanvasRenderingContext2D, private readonly model: Model,
-              private readonly styles: LabelStyles, private readonly labelOf: Int32Array) {}
+              private readonly styles: LabelStyles) {}
 
   paint(picture: Picture): void {
     const {context: c, styles: {palette}} = this;
@@ -86,10 +86,10 @@ export class Painter {
 
   private paintBox(picture: Picture, box: Box, y: number): void {
     const {context: c, styles} = this;
-    const label = this.labelOf[box.node]!;
+    const {label} = box.node;
     const width = Math.max(0.5, box.width - (box.width > 3 ? 1 : 0));
     const matched = box.rest === 0 && picture.matches?.[label] === 1;
-    const faint = box.depth < picture.layout.zoomDepth;
+    const faint = box.depth < picture.layout.zoom.depth;
     c.globalAlpha = faint || (picture.matches && !matched) ? 0.55 : 1;
     c.fillStyle = box.rest > 0 ? styles.palette.rest
       : matched ? styles.palette.match : styles.fill(label);
@@ -106,11 +106,16 @@ export class Painter {
     const {context: c, styles: {palette}} = this;
     const columns = Math.floor((width - 2 * kPadding_px) / this.characterWidth);
     const name = box.rest > 0 ? `${box.rest} more` : this.styles.name(label);
-    const text = fittingName(name, columns);
+    const text = fittingName(name, columns, this.isFrame(label));
     if (text === '') return;
     c.fillStyle = matched ? palette.matchText : box.rest > 0 ? palette.faintText : palette.text;
     // The width bound keeps wide (East Asian) characters inside of their box.
     c.fillText(text, box.x + kPadding_px, y + kRow_px / 2 + 0.5, width - 2 * kPadding_px);
+  }
+
+  private isFrame(label: number): boolean {
+    const kind = this.model.labels.kind[label];
+    return kind === 'user' || kind === 'kernel';
   }
 
   private hatch(x: number, y: number, width: number): void {

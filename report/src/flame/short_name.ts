@@ -28,10 +28,11 @@ export function shorterNames(name: string): string[] {
 }
 
 // What to write into `columns` characters: "" where less than three of them would be legible.
-export function fittingName(name: string, columns: number): string {
+// Only names of functions are taken apart; others lose their end.
+export function fittingName(name: string, columns: number, isFunction: boolean): string {
   if (columns < 3) return '';
   if (name.length <= columns) return name;
-  for (const shorter of shorterNames(name)) {
+  for (const shorter of isFunction ? shorterNames(name) : []) {
     if (shorter.length <= columns) return shorter;
   }
   return `${name.slice(0, columns - 1)}…`;

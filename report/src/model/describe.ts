@@ -1,5 +1,5 @@
 // What a box of the flame graph is, in words: for its tooltip and for screen readers.
-import type {FlameTree} from './flame_tree.ts';
+import type {FlameNode, FlameTree} from './flame_tree.ts';
 import type {Model} from './model.ts';
 import {formatCount, formatDuration, formatShare, visibleName} from './text.ts';
 
@@ -53,19 +53,19 @@ function frameFacts(model: Model, label: number): Fact[] {
   return facts;
 }
 
-export function describeNode(model: Model, tree: FlameTree, node: number,
-                             zoom: number): Description {
-  const label = tree.label[node]!;
-  const total = tree.total[node]!;
+export function describeNode(tree: FlameTree, node: FlameNode, zoom: FlameNode): Description {
+  const {model, root} = tree;
+  const {label, total} = node;
+  const {count, max_ns} = tree.countOf(node);
   const facts: Fact[] = [
     {name: 'Time', value: `${formatDuration(total)}, ${
-      formatShare(total, tree.total[0]!)} of all shown`}];
-  if (zoom !== 0 && node !== zoom) {
-    facts.push({name: 'Of the zoom', value: formatShare(total, tree.total[zoom]!)});
+      formatShare(total, root.total)} of all shown`}];
+  if (zoom !== root && node.depth > zoom.depth) {
+    facts.push({name: 'Of the zoom', value: formatShare(total, zoom.total)});
   }
-  if (tree.count[node]! > 0) {
-    facts.push({name: 'Intervals', value: `${formatCount(tree.count[node]!)}, mean ${
-      formatDuration(total / tree.count[node]!)}, longest ${formatDuration(tree.max_ns[node]!)}`});
+  if (count > 0) {
+    facts.push({name: 'Intervals', value: `${formatCount(count)}, longest ${
+      formatDuration(max_ns)}`});
   }
   return {
     title: visibleName(model.labels.text[label]!),
@@ -74,15 +74,15 @@ export function describeNode(model: Model, tree: FlameTree, node: number,
   };
 }
 
-export function describeRest(tree: FlameTree, parent: number, count: number): Description {
+export function describeRest(tree: FlameTree, parent: FlameNode, count: number): Description {
   const children = tree.childrenOf(parent);
   let ns = 0;
-  for (let i = children.length - count; i < children.length; ++i) ns += tree.total[children[i]!]!;
+  for (let i = children.length - count; i < children.length; ++i) ns += children[i]!.total;
   return {
     title: `${formatCount(count)} boxes too narrow to draw`,
     kind: 'zoom in to see them',
     facts: [{name: 'Time', value: `${formatDuration(ns)}, ${
-      formatShare(ns, tree.total[0]!)} of all shown`}],
+      formatShare(ns, tree.root.total)} of all shown`}],
   };
 }
 

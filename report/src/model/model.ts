@@ -2,17 +2,16 @@
 //
 // A row is one row of the document, or, behind those, one thread's time that has no stack (running,
 // lost, filtered out), so that all rows of a thread together are the wall time it was alive.
-import {ContextTree} from './contexts.ts';
-import type {ProfileDocument, StackEntry, ThreadEntry} from './document.ts';
+import type {ProfileDocument, ThreadEntry} from './document.ts';
 import {labelFrames, LabelTable, type LabelKind} from './labels.ts';
+import {Paths, pathsOfStacks} from './paths.ts';
 import {visibleName} from './text.ts';
 
 export interface RowColumns {
   length: number;
   recorded: number; // the first `recorded` rows are the document's, the rest are time without stack
   thread: Int32Array;
-  stack: Int32Array; // -1 without a stack
-  context: Int32Array;
+  path: Int32Array; // of recorded rows: the stack
   cause: Int32Array;
   class: Int32Array;
   blocked_ns: Float64Array;
@@ -26,9 +25,10 @@ export interface RowColumns {
 export interface Model {
   document: ProfileDocument;
   labels: LabelTable;
-  frameLabel: Int32Array;
-  contexts: ContextTree;
+  allLabel: number; // of the root
+  paths: Paths;
   rows: RowColumns;
+  rowsByPath: Int32Array; // all rows, in the order of their paths
   causes: string[];
   classes: string[];
   processLabel: Int32Array;
@@ -62,36 +62,20 @@ export function threadTitle(thread: ThreadEntry): string {
   return `${visibleName(thread.name, 64)} (${thread.tid})`;
 }
 
-// Stacks whose root end is missing hang below a frame that says so, not beside whole stacks.
-function missingRoot(stack: StackEntry, document: ProfileDocument): string | null {
-  const root = stack.frames[stack.frames.length - 1];
-  if (root === undefined) return '[no stack]';
-  if (document.frames[root]!.kind === 'placeholder') return null;
-  if (stack.truncated) return '[root frames missing: deeper than the limit]';
-  if (!stack.user_complete && document.frames[root]!.kind === 'user') {
-    return '[root frames missing: unwinding stopped]';
-  }
-  return null;
-}
-
-function contextOfStacks(document: ProfileDocument, labels: LabelTable, contexts: ContextTree,
-                         frameLabel: Int32Array): Int32Array {
-  return Int32Array.from(document.stacks, (stack) => {
-    const missing = missingRoot(stack, document);
-    let node = 0;
-    if (missing !== null) node = contexts.child(0, labels.number('placeholder', missing, '-'));
-    for (let i = stack.frames.length - 1; i >= 0; --i) {
-      node = contexts.child(node, frameLabel[stack.frames[i]!]!);
-    }
-    return node;
-  });
-}
-
 interface Bare { // a thread's time without a stack
   thread: number;
   kind: LabelKind;
   word: string;
   ns: number;
+}
+
+function bareKind(word: string): LabelKind | null {
+  switch (word) {
+    case kRunning: return 'running';
+    case kLost: return 'lost';
+    case kFiltered: return 'filtered';
+    default: return null;
+  }
 }
 
 function timeWithoutStack(document: ProfileDocument): Bare[] {
@@ -108,20 +92,19 @@ function timeWithoutStack(document: ProfileDocument): Bare[] {
 function emptyColumns(recorded: number, length: number): RowColumns {
   return {
     length, recorded,
-    thread: new Int32Array(length), stack: new Int32Array(length).fill(-1),
-    context: new Int32Array(length), cause: new Int32Array(length), class: new Int32Array(length),
+    thread: new Int32Array(length), path: new Int32Array(length), cause: new Int32Array(length),
+    class: new Int32Array(length),
     blocked_ns: new Float64Array(length), run_queue_ns: new Float64Array(length),
     total_ns: new Float64Array(length), wall_ns: new Float64Array(length),
     count: new Float64Array(length), max_ns: new Float64Array(length),
   };
 }
 
-function fillRecorded(rows: RowColumns, document: ProfileDocument, contextOfStack: Int32Array,
-                      causes: Words, classes: Words): void {
+function fillRecorded(rows: RowColumns, document: ProfileDocument, causes: Words,
+                      classes: Words): void {
   document.rows.forEach((row, i) => {
     rows.thread[i] = row.thread;
-    rows.stack[i] = row.stack;
-    rows.context[i] = contextOfStack[row.stack]!;
+    rows.path[i] = row.stack;
     rows.cause[i] = causes.number(row.cause);
     rows.class[i] = classes.number(row.class);
     rows.blocked_ns[i] = row.blocked_ns;
@@ -133,33 +116,52 @@ function fillRecorded(rows: RowColumns, document: ProfileDocument, contextOfStac
   });
 }
 
-export function buildModel(document: ProfileDocument): Model {
-  const labels = new LabelTable();
-  const contexts = new ContextTree(labels.number('all', 'all'));
-  const frameLabel = labelFrames(document, labels);
-  const contextOfStack = contextOfStacks(document, labels, contexts, frameLabel);
-  const causes = new Words();
-  const classes = new Words();
-  const bare = timeWithoutStack(document);
-  const rows = emptyColumns(document.rows.length, document.rows.length + bare.length);
-  fillRecorded(rows, document, contextOfStack, causes, classes);
+// Appends the paths of time without stack: one label each, shared by all threads.
+function fillBare(rows: RowColumns, bare: Bare[], labels: LabelTable, paths: number[][],
+                  causes: Words, classes: Words): void {
+  const pathOf = new Map<string, number>();
   bare.forEach(({thread, kind, word, ns}, k) => {
+    let path = pathOf.get(word);
+    if (path === undefined) {
+      path = paths.push([labels.number(kind, word)]) - 1;
+      pathOf.set(word, path);
+    }
     const i = rows.recorded + k;
     rows.thread[i] = thread;
-    rows.context[i] = contexts.child(0, labels.number(kind, word));
+    rows.path[i] = path;
     rows.cause[i] = causes.number(word);
     rows.class[i] = classes.number(word);
     rows.wall_ns[i] = ns;
   });
+}
+
+export function buildModel(document: ProfileDocument): Model {
+  const labels = new LabelTable();
+  const allLabel = labels.number('all', 'all');
+  const stackPaths = pathsOfStacks(document, labels, labelFrames(document, labels));
+  const causes = new Words();
+  const classes = new Words();
+  const bare = timeWithoutStack(document);
+  const rows = emptyColumns(document.rows.length, document.rows.length + bare.length);
+  fillRecorded(rows, document, causes, classes);
+  fillBare(rows, bare, labels, stackPaths, causes, classes);
+  const paths = new Paths(stackPaths);
+  const rowsByPath = Int32Array.from({length: rows.length}, (_, row) => row)
+    .sort((a, b) => paths.rank[rows.path[a]!]! - paths.rank[rows.path[b]!]! || a - b);
   return {
-    document, labels, frameLabel, contexts, rows, causes: causes.list, classes: classes.list,
+    document, labels, allLabel, paths, rows, rowsByPath,
+    causes: causes.list, classes: classes.list,
     processLabel: Int32Array.from(document.processes, (p, i) =>
       labels.number('process', `${visibleName(p.name, 64)} (${p.pid})`, String(i))),
     threadLabel: Int32Array.from(document.threads, (t, i) =>
       labels.number('thread', threadTitle(t), String(i))),
     threadNameLabel: Int32Array.from(document.threads, (t) =>
       labels.number('thread', t.name, 'name')),
-    causeLabel: Int32Array.from(causes.list, (word) => labels.number('cause', word)),
-    classLabel: Int32Array.from(classes.list, (word) => labels.number('class', word)),
+    causeLabel: Int32Array.from(causes.list, (word, i) =>
+      bareKind(word) === null ? labels.number('cause', word, String(i))
+                              : labels.number(bareKind(word)!, word)),
+    classLabel: Int32Array.from(classes.list, (word, i) =>
+      bareKind(word) === null ? labels.number('class', word, String(i))
+                              : labels.number(bareKind(word)!, word)),
   };
 }

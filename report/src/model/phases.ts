@@ -52,7 +52,8 @@ export function answerParts(times: ThreadTimes): {share: string; word: string; p
      phase: 'run-queue'},
   ];
   if (times.lost_ns > 0) parts.push({ns: times.lost_ns, word: 'lost', phase: 'lost'});
-  return parts.sort((a, b) => b.ns - a.ns)
+  return parts.filter((part) => part.ns > 0)
+    .sort((a, b) => b.ns - a.ns)
     .map(({ns, word, phase}) => ({share: formatShare(ns, whole), word, phase}));
 }
 

@@ -29,32 +29,22 @@ export function searchLabels(model: Model, text: string, regex: boolean): Search
     const wanted = text.toLowerCase();
     test = (name) => name.toLowerCase().includes(wanted);
   }
-  for (let label = 1; label < labels.length; ++label) {
+  for (let label = 0; label < labels.length; ++label) {
+    if (label === model.allLabel) continue;
     if (test(labels.text[label]!.slice(0, kSearchedNameLength))) matches[label] = 1;
   }
   return {matches, error: ''};
 }
 
-// Time in or below boxes that match; a match inside a match counts once.
-export function matchedTime(tree: FlameTree, matches: Uint8Array): number {
-  const covered = new Uint8Array(tree.length);
-  let ns = 0;
-  for (let n = 0; n < tree.length; ++n) {
-    const above = n > 0 && covered[tree.parent[n]!] === 1;
-    const own = matches[tree.label[n]!] === 1;
-    if (own && !above) ns += tree.total[n]!;
-    if (own || above) covered[n] = 1;
+// The rows of the graph that have a matching box on their path; a match above a match counts once.
+export function matchedRows(tree: FlameTree, matches: Uint8Array): Int32Array {
+  const {paths} = tree.model;
+  const pathMatches = new Uint8Array(paths.rank.length);
+  for (let p = 0; p < pathMatches.length; ++p) {
+    for (let i = paths.start[p]!; i < paths.start[p + 1]!; ++i) {
+      if (matches[paths.labels[i]!] === 1) pathMatches[p] = 1;
+    }
   }
-  return ns;
-}
-
-// Per context: does it or one above it match? A row whose context is marked belongs to the search.
-export function matchedContexts(model: Model, matches: Uint8Array): Uint8Array {
-  const {contexts} = model;
-  const marked = new Uint8Array(contexts.length);
-  for (let c = 0; c < contexts.length; ++c) {
-    const above = c > 0 && marked[contexts.parent[c]!] === 1;
-    if (above || matches[contexts.label[c]!] === 1) marked[c] = 1;
-  }
-  return marked;
+  return tree.order.filter((row) => pathMatches[tree.model.rows.path[row]!] === 1 ||
+    tree.groupMatches(row, matches));
 }

@@ -43,7 +43,7 @@ function admitted(model: Model, facet: Facet, filter: Filter): Uint8Array | null
   return admits;
 }
 
-// The numbers of the rows that pass and have time under the metric.
+// The numbers of the rows that pass and have time under the metric, in the order of their paths.
 export function selectRows(model: Model, metric: Metric, filter: Filter): Int32Array {
   const values = metricColumn(model.rows, metric);
   const tests = kFacets.flatMap((facet) => {
@@ -52,7 +52,7 @@ export function selectRows(model: Model, metric: Metric, filter: Filter): Int32A
   });
   const selected = new Int32Array(model.rows.length);
   let n = 0;
-  for (let row = 0; row < model.rows.length; ++row) {
+  for (const row of model.rowsByPath) {
     if (values[row]! > 0 && tests.every((t) => t.admits[t.choiceOf(row)])) selected[n++] = row;
   }
   return selected.subarray(0, n);
@@ -70,16 +70,20 @@ export interface FacetShare {
 }
 
 // The choices of one facet with the time they would hold if this facet had no filter, largest first.
-export function facetShares(model: Model, metric: Metric, filter: Filter,
+// `selected` are the rows that the whole filter lets through.
+export function facetShares(model: Model, metric: Metric, filter: Filter, selected: Int32Array,
                             facet: Facet): FacetShare[] {
   const others = {
     only: filter.only.filter((c) => c.facet !== facet),
     not: filter.not.filter((c) => c.facet !== facet),
   };
+  const filtered = others.only.length + others.not.length < filter.only.length + filter.not.length;
   const values = metricColumn(model.rows, metric);
   const choiceOf = facetColumn(model, facet);
   const ns = new Float64Array(facetSize(model, facet));
-  for (const row of selectRows(model, metric, others)) ns[choiceOf(row)]! += values[row]!;
+  for (const row of filtered ? selectRows(model, metric, others) : selected) {
+    ns[choiceOf(row)]! += values[row]!;
+  }
   return Array.from(ns, (time, value) => ({value, ns: time}))
     .filter((share) => share.ns > 0)
     .sort((a, b) => b.ns - a.ns || a.value - b.value);

@@ -5,7 +5,8 @@ import type {Model} from './model.ts';
 
 export const kMetrics = ['off-cpu', 'blocked', 'run-queue', 'wall'] as const;
 export type Metric = (typeof kMetrics)[number];
-export const kGroupings = ['process', 'name', 'cause', 'class', 'none'] as const;
+export const kGroupings =
+  ['process-thread', 'process-name', 'name', 'cause', 'class', 'none'] as const;
 export type Grouping = (typeof kGroupings)[number];
 export const kFacets = ['process', 'thread', 'cause', 'class'] as const;
 export type Facet = (typeof kFacets)[number];
@@ -39,11 +40,17 @@ export const kMaxChoices = 200;   // of a filter
 const kMaxZoomDepth = 4096;
 const kMaxSearchLength = 1000;
 
-export const kDefaultView: View = {
-  metric: 'off-cpu', grouping: 'process', rootAtBottom: false, search: '', regex: false,
-  filter: {only: [], not: []}, zoom: [],
-  threadOrder: {column: 'alive', down: true}, stackOrder: {column: 'total', down: true},
-};
+// With more threads than this a graph per thread is dust: those of one name are merged.
+const kThreadsApart = 16;
+
+export function defaultView(model: Model): View {
+  const apart = model.document.threads.length <= kThreadsApart;
+  return {
+    metric: 'off-cpu', grouping: apart ? 'process-thread' : 'process-name', rootAtBottom: false,
+    search: '', regex: false, filter: {only: [], not: []}, zoom: [],
+    threadOrder: {column: 'alive', down: true}, stackOrder: {column: 'total', down: true},
+  };
+}
 
 function writeChoices(choices: Choice[]): string {
   return choices.map(({facet, value}) => `${facet}.${value}`).join(',');
@@ -75,9 +82,8 @@ function readOrder(text: string | null, fallback: Order): Order {
 }
 
 // Only what differs from the default is written.
-export function writeView(view: View): string {
+export function writeView(view: View, base: View): string {
   const out = new URLSearchParams();
-  const base = kDefaultView;
   if (view.metric !== base.metric) out.set('show', view.metric);
   if (view.grouping !== base.grouping) out.set('by', view.grouping);
   if (view.rootAtBottom) out.set('root', 'bottom');
@@ -100,7 +106,7 @@ function oneOf<T extends string>(text: string | null, values: readonly T[], fall
 
 export function readView(hash: string, model: Model): View {
   const from = new URLSearchParams(hash.replace(/^#/, ''));
-  const base = kDefaultView;
+  const base = defaultView(model);
   const regex = from.get('regex');
   const zoom = (from.get('zoom') ?? '').split('.', kMaxZoomDepth).filter((n) => /^\d{1,9}$/.test(n));
   return {

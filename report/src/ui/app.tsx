@@ -1,11 +1,11 @@
 // The page: holds the view, derives what is shown from it, and knows the keys.
 import {useCallback, useEffect, useMemo, useRef, useState} from 'preact/hooks';
-import {buildFlameTree} from '../model/flame_tree.ts';
+import {FlameTree} from '../model/flame_tree.ts';
 import type {Model} from '../model/model.ts';
-import {matchedContexts, matchedTime, searchLabels} from '../model/search.ts';
-import {selectRows} from '../model/select.ts';
-import {stackLines} from '../model/stack_table.ts';
-import {kGroupings, kMetrics, readView, writeView, type View} from '../model/view.ts';
+import {matchedRows, searchLabels} from '../model/search.ts';
+import {metricColumn, selectRows, sumOf} from '../model/select.ts';
+import {StackLines, sumStacks} from '../model/stack_table.ts';
+import {defaultView, kGroupings, kMetrics, readView, writeView, type View} from '../model/view.ts';
 import {About} from './about.tsx';
 import {zoomedOut} from './flame_graph.tsx';
 import {FlameSection} from './flame_section.tsx';
@@ -24,7 +24,7 @@ function useView(model: Model): [View, (change: Partial<View>) => void] {
     return () => removeEventListener('hashchange', listen);
   }, [model]);
   useEffect(() => {
-    const hash = writeView(view);
+    const hash = writeView(view, defaultView(model));
     if (hash === location.hash.slice(1)) return;
     history.replaceState(null, '', hash === '' ? location.pathname + location.search : `#${hash}`);
   }, [view]);
@@ -36,21 +36,17 @@ function useView(model: Model): [View, (change: Partial<View>) => void] {
 function useDerived(model: Model, view: View) {
   const {metric, grouping, filter} = view;
   const selected = useMemo(() => selectRows(model, metric, filter), [model, metric, filter]);
-  const tree = useMemo(() => buildFlameTree(model, metric, grouping, selected),
+  const tree = useMemo(() => new FlameTree(model, metric, grouping, selected),
                        [model, metric, grouping, selected]);
   const search = useMemo(() => searchLabels(model, view.search, view.regex),
                          [model, view.search, view.regex]);
   const matches = search && search.error === '' ? search.matches : null;
-  const matched = useMemo(() => (matches ? matchedTime(tree, matches) : null), [tree, matches]);
-  const lines = useMemo(() => {
-    if (!matches) return stackLines(model, selected);
-    const contexts = matchedContexts(model, matches);
-    const {rows, causeLabel, threadLabel} = model;
-    return stackLines(model, selected.filter((row) => contexts[rows.context[row]!] === 1 ||
-      matches[causeLabel[rows.cause[row]!]!] === 1 || matches[threadLabel[rows.thread[row]!]!] === 1));
-  }, [model, selected, matches]);
+  const found = useMemo(() => (matches ? matchedRows(tree, matches) : null), [tree, matches]);
+  const matched = found && sumOf(metricColumn(model.rows, metric), found);
+  const stacks = useMemo(() => new StackLines(model), [model]);
+  const sums = useMemo(() => sumStacks(stacks, found ?? selected), [stacks, found, selected]);
   const zoom = useMemo(() => tree.follow(view.zoom), [tree, view.zoom]);
-  return {tree, search, matches, matched, lines, zoom};
+  return {selected, tree, search, matches, matched, stacks, sums, zoom};
 }
 
 const kPlaces: Record<string, string> = {f: 'flame', t: 'threads', s: 'stacks', '/': 'search'};
@@ -88,19 +84,19 @@ function useKeys(view: View, update: (change: Partial<View>) => void, zoomOut: (
 export function App({model}: {model: Model}) {
   const [view, update] = useView(model);
   const [help, setHelp] = useState(false);
-  const {tree, search, matches, matched, lines, zoom} = useDerived(model, view);
-  useKeys(view, update, () => update({zoom: tree.pathTo(zoomedOut(tree, zoom))}),
+  const {selected, tree, search, matches, matched, stacks, sums, zoom} = useDerived(model, view);
+  useKeys(view, update, () => update({zoom: tree.pathTo(zoomedOut(zoom))}),
           () => setHelp(true));
   const props = {model, view, update};
   return (
     <>
       <Summary model={model} />
       <main>
-        <Toolbar {...props} error={search?.error ?? ''} matched={matched} total={tree.total[0]!}
+        <Toolbar {...props} selected={selected} error={search?.error ?? ''} matched={matched} total={tree.root.total}
                  onHelp={() => setHelp(true)} />
         <FlameSection {...props} tree={tree} zoom={zoom} matches={matches} />
         <Threads {...props} />
-        <Stacks {...props} lines={lines} />
+        <Stacks {...props} stacks={stacks} sums={sums} />
         <About document={model.document} />
       </main>
       {help && <Help onClose={() => setHelp(false)} />}

@@ -4,7 +4,7 @@ import {findBox, layOut, neighbour, boxAt, type Box, type Direction} from '../fl
 import {depthAt, kRow_px, LabelStyles, Painter, topOf} from '../flame/paint.ts';
 import {kDark, kLight} from '../flame/colours.ts';
 import {describeNode, describeRest, spoken} from '../model/describe.ts';
-import type {FlameTree} from '../model/flame_tree.ts';
+import type {FlameNode, FlameTree} from '../model/flame_tree.ts';
 import type {Model} from '../model/model.ts';
 import {Tooltip} from './tooltip.tsx';
 import {useDark, useWidth} from './media.ts';
@@ -12,23 +12,20 @@ import {useDark, useWidth} from './media.ts';
 export interface FlameProps {
   model: Model;
   tree: FlameTree;
-  zoom: number;
+  zoom: FlameNode;
   matches: Uint8Array | null;
   rootAtBottom: boolean;
-  onZoom: (node: number) => void;
+  onZoom: (node: FlameNode) => void;
 }
 
 const kShare = 0.68; // of the window's height, at most
 const kContext = 2;  // ancestors left in sight above the zoomed box
 
 // One step out: the nearest ancestor that shows more than the zoomed box does.
-export function zoomedOut(tree: FlameTree, zoom: number): number {
+export function zoomedOut(zoom: FlameNode): FlameNode {
   let node = zoom;
-  while (node > 0) {
-    node = tree.parent[node]!;
-    if (tree.total[node]! > tree.total[zoom]!) return node;
-  }
-  return 0;
+  while (node.parent !== null && node.total === zoom.total) node = node.parent;
+  return node;
 }
 
 function directionOf(key: string, rootAtBottom: boolean): Direction | null {
@@ -72,12 +69,12 @@ export function FlameGraph(props: FlameProps) {
   const [focus, setFocus] = useState<Box | null>(null);
   const [hasFocus, setHasFocus] = useState(false);
   const levels = layout.levels.length;
-  const focused = focus ?? layout.levels[layout.zoomDepth]![0]!;
+  const focused = focus ?? layout.levels[layout.zoom.depth]![0]!;
 
   useLayoutEffect(() => { // a new picture: forget the boxes of the old one, show the zoomed box
     setHover(null);
     setFocus((old) => (old ? findBox(layout, old.node) : null));
-    const top = topOf(layout.zoomDepth, levels, rootAtBottom);
+    const top = topOf(layout.zoom.depth, levels, rootAtBottom);
     const wanted = rootAtBottom ? top + (kContext + 1) * kRow_px - height : top - kContext * kRow_px;
     if (scroller.current) scroller.current.scrollTop = Math.max(0, wanted);
   }, [layout, rootAtBottom]);
@@ -85,7 +82,7 @@ export function FlameGraph(props: FlameProps) {
   useEffect(() => {
     if (!canvas.current || width === 0) return;
     const context = sizeCanvas(canvas.current, width, height);
-    new Painter(context, model, styles, tree.label).paint({
+    new Painter(context, model, styles).paint({
       layout, rootAtBottom, width, height, contentHeight, scrollTop, matches: props.matches,
       focused: hasFocus ? focused : null, hovered: hover?.box ?? null,
     });
@@ -98,7 +95,7 @@ export function FlameGraph(props: FlameProps) {
   };
   const enter = (box: Box) => {
     if (box.rest > 0) onZoom(box.node);
-    else onZoom(box.node === zoom ? zoomedOut(tree, zoom) : box.node);
+    else onZoom(box.node === zoom ? zoomedOut(zoom) : box.node);
   };
   const moveTo = (box: Box) => {
     setFocus(box);
@@ -113,16 +110,16 @@ export function FlameGraph(props: FlameProps) {
     const direction = directionOf(event.key, rootAtBottom);
     if (direction) moveTo(neighbour(layout, focused, direction));
     else if (event.key === 'Enter' || event.key === ' ') enter(focused);
-    else if (event.key === 'Home') onZoom(0);
+    else if (event.key === 'Home') onZoom(tree.root);
     else return;
     event.preventDefault();
   };
   const describe = (box: Box) => (box.rest > 0 ? describeRest(tree, box.node, box.rest)
-                                               : describeNode(model, tree, box.node, zoom));
-  const cardAt = (box: Box) => {
+                                               : describeNode(tree, box.node, zoom));
+  // In the corner of the graph: beside the box it would hide where the keys lead next.
+  const corner = () => {
     const frame = canvas.current!.getBoundingClientRect();
-    return {x: frame.left + Math.max(0, Math.min(box.x, width - 60)),
-            y: frame.top + topOf(box.depth, levels, rootAtBottom) - scrollTop + kRow_px - 10};
+    return {x: frame.right, y: Math.min(frame.bottom, innerHeight)};
   };
   const keyboardCard = hasFocus && focus !== null && hover === null && canvas.current !== null;
   return (
@@ -148,7 +145,7 @@ export function FlameGraph(props: FlameProps) {
       <p class="hidden" id="flame-spoken" aria-live="polite">
         {hasFocus ? spoken(describe(focused)) : ''}</p>
       {hover && <Tooltip description={describe(hover.box)} x={hover.x} y={hover.y} />}
-      {keyboardCard && <Tooltip description={describe(focused)} {...cardAt(focused)} />}
+      {keyboardCard && <Tooltip description={describe(focused)} {...corner()} />}
     </div>
   );
 }

@@ -3,7 +3,9 @@
 import {useMemo, useState} from 'preact/hooks';
 import {resolutionText} from '../model/describe.ts';
 import type {Model} from '../model/model.ts';
-import {histogramOf, meanOf, sortedLines, type StackLine} from '../model/stack_table.ts';
+import {
+  histogramOf, lineOf, sortedLines, type StackLine, type StackLines, type StackSums,
+} from '../model/stack_table.ts';
 import {baseName, formatCount, formatDuration, formatShare, plural, visibleName} from '../model/text.ts';
 import {LargeHistogram, SmallHistogram} from './histogram.tsx';
 import type {ViewProps} from './toolbar.tsx';
@@ -29,12 +31,7 @@ const kColumns: Column[] = [
 ];
 const kTemplate = '120px minmax(220px,1fr) 84px 84px 84px 76px 80px 84px 116px';
 
-function keyOf(line: StackLine): string {
-  return `${line.stack}.${line.cause}.${line.class}`;
-}
-
-function heightOf(model: Model, line: StackLine, open: boolean): number {
-  if (!open) return kRowHeight_px;
+function openHeight(model: Model, line: StackLine): number {
   const frames = model.document.stacks[line.stack]!.frames.length;
   return kRowHeight_px + kDetailHeight_px +
     Math.max(1, Math.min(frames, kMostFramesInSight)) * kFrameHeight_px;
@@ -118,19 +115,22 @@ function Details({model, line}: {model: Model; line: StackLine}) {
   );
 }
 
-export function Stacks({model, view, update, lines}: ViewProps & {lines: StackLine[]}) {
-  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
-  const sorted = useMemo(() => sortedLines(model, lines, view.stackOrder),
-                         [model, lines, view.stackOrder.column, view.stackOrder.down]);
-  const isOpen = (row: number) => open.has(keyOf(sorted[row]!));
+export function Stacks({model, view, update, stacks, sums}: ViewProps & {
+    stacks: StackLines; sums: StackSums}) {
+  const [open, setOpen] = useState<ReadonlySet<number>>(new Set()); // lines
+  const sorted = useMemo(() => sortedLines(stacks, sums, view.stackOrder),
+                         [stacks, sums, view.stackOrder.column, view.stackOrder.down]);
+  const isOpen = (row: number) => open.size > 0 && open.has(sorted[row]!);
+  const heightOf = (row: number) =>
+    (isOpen(row) ? openHeight(model, lineOf(stacks, sums, sorted[row]!)) : kRowHeight_px);
   const toggle = (row: number) => {
     const next = new Set(open);
-    if (!next.delete(keyOf(sorted[row]!))) next.add(keyOf(sorted[row]!));
+    if (!next.delete(sorted[row]!)) next.add(sorted[row]!);
     setOpen(next);
   };
   const heightKey = useMemo(() => ({}), [sorted, open]);
   const render = (row: number) => {
-    const line = sorted[row]!;
+    const line = lineOf(stacks, sums, sorted[row]!);
     return (
       <>
         <span role="gridcell" class="cause-cell">
@@ -144,7 +144,7 @@ export function Stacks({model, view, update, lines}: ViewProps & {lines: StackLi
         <span role="gridcell" class="numeric">{formatDuration(line.blocked_ns)}</span>
         <span role="gridcell" class="numeric">{formatDuration(line.run_queue_ns)}</span>
         <span role="gridcell" class="numeric">{formatCount(line.count)}</span>
-        <span role="gridcell" class="numeric">{formatDuration(meanOf(line))}</span>
+        <span role="gridcell" class="numeric">{formatDuration(line.mean_ns)}</span>
         <span role="gridcell" class="numeric">{formatDuration(line.max_ns)}</span>
         <span role="gridcell"><SmallHistogram histogram={histogramOf(model, line)} /></span>
         {isOpen(row) && <Details model={model} line={line} />}
@@ -154,10 +154,10 @@ export function Stacks({model, view, update, lines}: ViewProps & {lines: StackLi
   const searched = view.search !== '';
   return (
     <section class="section" aria-labelledby="stacks-title">
-      <h2 id="stacks-title">Stacks <small>{formatCount(lines.length)}
-        {searched ? ' that match the search' : ''}; click one to open it</small></h2>
+      <h2 id="stacks-title">Stacks <small>{formatCount(sorted.length)}
+        {searched ? ' that match the search' : ''}{sorted.length > 0 ? '; click one to open it' : ''}</small></h2>
       <VirtualGrid id="stacks" label="Stacks" columns={kColumns} template={kTemplate}
-        rowCount={sorted.length} heightOf={(row) => heightOf(model, sorted[row]!, isOpen(row))}
+        rowCount={sorted.length} heightOf={heightOf}
         heightKey={heightKey} maxHeight={620} order={view.stackOrder}
         onOrder={(stackOrder) => update({stackOrder})} onActivate={toggle}
         classOf={(row) => (isOpen(row) ? 'open' : '')} isExpanded={isOpen} render={render}

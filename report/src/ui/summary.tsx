@@ -1,7 +1,7 @@
 // The top of the page: what was recorded, the answer in one sentence, where wall time went, whether
 // the books balance, and what was lost.
 import {explainEmpty} from '../model/empty.ts';
-import type {ProfileDocument} from '../model/document.ts';
+import type {LossEntry, ProfileDocument} from '../model/document.ts';
 import type {Model} from '../model/model.ts';
 import {answerParts, subject, topCauses} from '../model/phases.ts';
 import {formatCount, formatDuration, formatShare, plural, visibleName} from '../model/text.ts';
@@ -27,8 +27,8 @@ function Masthead({document}: {document: ProfileDocument}) {
     <div class="masthead">
       <p class="facts">
         <span class="brand">Dwell</span>
-        <span class="target" title="target of the recording">{visibleName(document.target, 120)}</span>
-        <span title="host, kernel, CPUs">{visibleName(document.host, 80)}</span>
+        <span class="target" title="target of the recording"><bdi>{visibleName(document.target, 120)}</bdi></span>
+        <span title="host"><bdi>{visibleName(document.host, 80)}</bdi></span>
         <span title={`kernel ${visibleName(document.kernel, 80)}`}>{plural(document.cpus, 'CPU')}</span>
         <span title="length of the recording window">{formatDuration(document.window.length_ns)}</span>
         <span title="start of the window">{startTime(document)}</span>
@@ -57,7 +57,7 @@ function Answer({model}: {model: Model}) {
       {causes.length > 0 && <p class="causes">
         Off-CPU time was spent in{' '}
         {causes.map(({cause, share}, i) => (
-          <span key={cause}>{i > 0 ? ', ' : ''}<b>{cause}</b> {share}</span>
+          <span key={cause}>{i > 0 ? ', ' : ''}<b><bdi>{cause}</bdi></b> {share}</span>
         ))}.
         {cut > 0 && <> {formatShare(cut, times.alive_ns)} of the time belongs to intervals that
           cross an edge of the window.</>}
@@ -82,32 +82,44 @@ function Conservation({document}: {document: ProfileDocument}) {
   );
 }
 
-function Losses({document}: {document: ProfileDocument}) {
-  const losses = document.losses.filter((loss) => loss.loss && (loss.count > 0 || (loss.ns ?? 0) > 0));
-  const lost_ns = document.totals.threads.lost_ns;
-  if (losses.length === 0 && lost_ns === 0) {
-    return <p class="conservation good" id="losses">
-      <span class="mark" aria-hidden="true">✓</span>Nothing was lost.</p>;
-  }
+// What a reader must know before trusting the numbers: counters of kind loss that are not zero.
+function realLosses(document: ProfileDocument): LossEntry[] {
+  return document.losses.filter((loss) => loss.loss && (loss.count > 0 || (loss.ns ?? 0) > 0));
+}
+
+function LossVerdict({document}: {document: ProfileDocument}) {
+  const lost = realLosses(document).length > 0 || document.totals.threads.lost_ns > 0;
   return (
-    <section class="panel losses" id="losses" aria-label="Losses">
+    <p class={`conservation ${lost ? 'bad' : 'good'}`} id="loss-verdict">
+      <span class="mark" aria-hidden="true">{lost ? '!' : '✓'}</span>
+      {lost ? 'Something was lost, see below.' : 'Nothing was lost.'}
+    </p>
+  );
+}
+
+function Losses({document}: {document: ProfileDocument}) {
+  const losses = realLosses(document);
+  const {lost_ns, alive_ns} = document.totals.threads;
+  if (losses.length === 0 && lost_ns === 0) return null;
+  return (
+    <section class="panel losses" id="losses" aria-label="Losses" tabIndex={0}>
       <h2>Losses</h2>
-      {losses.length === 0 && <p>{formatDuration(lost_ns)} of thread time is marked lost: the
-        threads were alive, but the probe had no state for them.</p>}
-      <table>
-        {losses.length > 0 && <thead><tr><th scope="col">What</th><th scope="col">Count</th>
-          <th scope="col">Time</th><th scope="col">Meaning</th></tr></thead>}
+      {lost_ns > 0 && <p>{formatDuration(lost_ns)} ({formatShare(lost_ns, alive_ns)}) of the time
+        that threads were alive is lost: the probe had no state for them.</p>}
+      {losses.length > 0 && <table>
+        <thead><tr><th scope="col">What</th><th scope="col">Count</th>
+          <th scope="col">Time</th><th scope="col">Meaning</th></tr></thead>
         <tbody>
           {losses.map((loss) => (
             <tr key={loss.name}>
-              <th scope="row"><code>{visibleName(loss.name, 80)}</code></th>
+              <th scope="row"><code><bdi>{visibleName(loss.name, 80)}</bdi></code></th>
               <td>{formatCount(loss.count)}</td>
               <td>{loss.ns === null ? 'not known' : formatDuration(loss.ns)}</td>
-              <td>{visibleName(loss.meaning)}</td>
+              <td><bdi>{visibleName(loss.meaning)}</bdi></td>
             </tr>
           ))}
         </tbody>
-      </table>
+      </table>}
     </section>
   );
 }
@@ -116,16 +128,16 @@ function Warnings({document}: {document: ProfileDocument}) {
   const {warnings, unresolved, modules} = document;
   if (warnings.length + unresolved.length === 0) return null;
   return (
-    <section class="panel warnings" id="warnings" aria-label="Warnings">
+    <section class="panel warnings" id="warnings" aria-label="Warnings" tabIndex={0}>
       <h2>Warnings</h2>
       <ul>
-        {warnings.slice(0, kShownWarnings).map((text, i) => <li key={i}>{visibleName(text)}</li>)}
+        {warnings.slice(0, kShownWarnings).map((text, i) => <li key={i}><bdi>{visibleName(text)}</bdi></li>)}
         {warnings.length > kShownWarnings &&
           <li>and {formatCount(warnings.length - kShownWarnings)} more</li>}
         {unresolved.slice(0, kShownWarnings).map((entry, i) => (
           <li key={`u${i}`}>
-            No names for <b>{visibleName(modules[entry.module]!.path, 200)}</b>
-            {' '}({plural(entry.frames, 'frame')}): {visibleName(entry.reason)}.
+            No names for <b><bdi>{visibleName(modules[entry.module]!.path, 200)}</bdi></b>
+            {' '}({plural(entry.frames, 'frame')}): <bdi>{visibleName(entry.reason)}</bdi>.
             {entry.remedy !== '' && <span class="remedy">{visibleName(entry.remedy)}</span>}
           </li>
         ))}
@@ -159,10 +171,13 @@ export function Summary({model}: {model: Model}) {
       <PhaseLegend times={times} />
       <div class="checks">
         <Conservation document={document} />
-        <Losses document={document} />
+        <LossVerdict document={document} />
       </div>
-      <Warnings document={document} />
-      <Emptiness document={document} />
+      <div class="panels">
+        <Emptiness document={document} />
+        <Losses document={document} />
+        <Warnings document={document} />
+      </div>
     </header>
   );
 }

@@ -1,6 +1,6 @@
 // Everything that decides what the graph and the tables show: metric, grouping, search, filters.
 // The first line stays in sight while the page scrolls.
-import {useState} from 'preact/hooks';
+import {useMemo, useState} from 'preact/hooks';
 import type {Model} from '../model/model.ts';
 import {facetShares, type FacetShare} from '../model/select.ts';
 import {threadTitle} from '../model/model.ts';
@@ -14,7 +14,8 @@ const kMetricText: Record<Metric, {name: string; hint: string}> = {
   'wall': {name: 'Wall', hint: 'off-CPU time, and running time as (running)'},
 };
 const kGroupingText: Record<Grouping, string> = {
-  'process': 'process › thread', 'name': 'thread name', 'cause': 'cause', 'class': 'class',
+  'process-thread': 'process › thread', 'process-name': 'process › thread name',
+  'name': 'thread name', 'cause': 'cause', 'class': 'class',
   'none': 'nothing',
 };
 const kShownChips = 9;
@@ -102,10 +103,13 @@ function Chip({model, view, update, facet, share, whole}:
 }
 
 function FacetRow({facet, title, chosenOnly, ...props}:
-                  ViewProps & {facet: Facet; title: string; chosenOnly?: boolean}) {
+                  ViewProps & {selected: Int32Array; facet: Facet; title: string;
+                               chosenOnly?: boolean}) {
   const {model, view} = props;
   const [all, setAll] = useState(false);
-  const shares = facetShares(model, view.metric, view.filter, facet);
+  const {selected} = props;
+  const shares = [...useMemo(() => facetShares(model, view.metric, view.filter, selected, facet),
+                             [model, view.metric, view.filter, selected, facet])];
   const whole = shares.reduce((sum, share) => sum + share.ns, 0);
   const isChosen = (share: FacetShare) =>
     chosen(view.filter, 'only', {facet, value: share.value}) ||
@@ -135,7 +139,8 @@ function FacetRow({facet, title, chosenOnly, ...props}:
   );
 }
 
-export function Toolbar(props: ViewProps & {error: string; matched: number | null; total: number;
+export function Toolbar(props: ViewProps & {selected: Int32Array; error: string;
+                                            matched: number | null; total: number;
                                             onHelp: () => void}) {
   const {model, view, update} = props;
   const filtered = view.filter.only.length + view.filter.not.length > 0;

@@ -1,4 +1,4 @@
-// The card beside the pointer or below the focused box.
+// The card about a box: beside the pointer, or in the corner of the graph for the focused box.
 import {useLayoutEffect, useRef, useState} from 'preact/hooks';
 import type {Description} from '../model/describe.ts';
 

@@ -35,6 +35,7 @@ export interface GridProps {
 }
 
 const kOverscan_px = 200;
+const kHead_px = 31; // the head row, which stays in sight at the top
 
 // offsets[i] is the top of row i; the last entry is the height of all.
 export function offsetsOf(rowCount: number, heightOf: (row: number) => number): Float64Array {
@@ -135,26 +136,24 @@ export function VirtualGrid(props: GridProps) {
     visible.push(i);
   }
   return (
-    <div class="grid" role="grid" aria-label={props.label} aria-rowcount={rowCount + 1}>
+    <div class="grid" id={id} ref={scroller} tabIndex={0} role="grid" aria-label={props.label}
+         aria-rowcount={rowCount + 1} style={{height: `${height + kHead_px + 2}px`}}
+         aria-activedescendant={rowCount > 0 ? `${id}-${current}` : undefined}
+         onScroll={(event) => setScrollTop(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
       <Header {...props} />
-      <div class="grid-body" id={id} ref={scroller} tabIndex={0} role="rowgroup"
-           aria-label={`${props.label}, rows`} style={{height: `${height}px`}}
-           aria-activedescendant={rowCount > 0 ? `${id}-${current}` : undefined}
-           onScroll={(event) => setScrollTop(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
-        {rowCount === 0 && <p class="grid-empty">{props.empty}</p>}
-        <div class="grid-space" style={{height: `${contentHeight}px`}}>
-          {visible.map((row) => (
-            <div key={row} id={`${id}-${row}`} role="row" aria-rowindex={row + 2}
-                 aria-selected={props.isSelected ? props.isSelected(row) : undefined}
-                 aria-expanded={props.isExpanded ? props.isExpanded(row) : undefined}
-                 class={`grid-row ${row === current ? 'active' : ''} ${props.classOf(row)}`}
-                 style={{top: `${offsets[row]}px`, height: `${heightOf(row)}px`,
-                         gridTemplateColumns: props.template}}
-                 onClick={() => { setActive(row); props.onActivate(row); }}>
-              {props.render(row)}
-            </div>
-          ))}
-        </div>
+      {rowCount === 0 && <p class="grid-empty">{props.empty}</p>}
+      <div class="grid-space" role="rowgroup" style={{height: `${contentHeight}px`}}>
+        {visible.map((row) => (
+          <div key={row} id={`${id}-${row}`} role="row" aria-rowindex={row + 2}
+               aria-selected={props.isSelected ? props.isSelected(row) : undefined}
+               aria-expanded={props.isExpanded ? props.isExpanded(row) : undefined}
+               class={`grid-row ${row === current ? 'active' : ''} ${props.classOf(row)}`}
+               style={{top: `${offsets[row]}px`, height: `${heightOf(row)}px`,
+                       gridTemplateColumns: props.template}}
+               onClick={() => { setActive(row); props.onActivate(row); }}>
+            {props.render(row)}
+          </div>
+        ))}
       </div>
     </div>
   );
