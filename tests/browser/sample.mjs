@@ -243,14 +243,14 @@ export function largeDocument(stackCount = 50_000, threadCount = 400) {
     b.process(1000 + i, `service-${i}`, `/opt/service/bin/service-${i}`, `service-${i} --shard ${i}`));
   const threads = Array.from({length: threadCount}, (_, i) =>
     b.thread(processes[i % processes.length], 5000 + i, `worker-${i % 40}`,
-             {running_ns: Math.round(random() * 9000 * kMs)}));
+             {running_ns: Math.round(random() * 6000 * kMs)}));
   const kinds = [['interruptible', 'futex'], ['interruptible', 'epoll_wait'], ['io', 'pread64'],
                  ['uninterruptible', 'fdatasync'], ['interruptible', 'read'],
                  ['preempted', 'preempted'], ['killable', 'page fault']];
   for (const stack of stacks) {
     const [wait_class, cause] = kinds[Math.floor(random() ** 2 * kinds.length)];
     const thread = threads[Math.floor(random() * threads.length)];
-    const ns = Math.round(random() ** 6 * 4000 * kMs) + 1000;
+    const ns = Math.round(random() ** 6 * 2000 * kMs) + 1000;
     const waits = wait_class === 'preempted' ? {run_queue_ns: ns}
       : {blocked_ns: ns, run_queue_ns: Math.round(ns / 50)};
     b.row(thread, stack, wait_class, cause, {count: 1 + Math.floor(random() * 500), ...waits});

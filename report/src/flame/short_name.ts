@@ -3,9 +3,8 @@
 
 const kLongest = 400; // of the name that is looked at
 
-// Takes away what stands in ( ) and < >; keeps operator<, operator-> and friends whole.
+// Takes away what stands in ( ) and < >.
 function withoutBrackets(name: string): string {
-  if (name.includes('operator')) return name;
   let out = '';
   let depth = 0;
   for (const character of name) {
@@ -16,10 +15,11 @@ function withoutBrackets(name: string): string {
   return out.trim();
 }
 
-// Longest first.
+// Longest first. Placeholders have none, nor have operators, whose names are made of brackets.
 export function shorterNames(name: string): string[] {
   const first = name[0];
   if (name.length > kLongest || first === '[' || first === '(' || first === '<') return [];
+  if (name.includes('operator')) return [];
   const bare = withoutBrackets(name);
   const names = bare !== '' && bare !== name ? [bare] : [];
   const parts = bare.split('::');

@@ -39,7 +39,7 @@ export function FlameSection({model, view, update, tree, zoom, matches}: ViewPro
   return (
     <section class="section" aria-labelledby="flame-title">
       <div class="section-head">
-        <h2 id="flame-title">Flame graph <small id="flame-total">{formatDuration(tree.root.total)}
+        <h2 id="flame-title">Flame graph <small id="flame-total" data-ns={tree.root.total}>{formatDuration(tree.root.total)}
           {' '}shown</small></h2>
         <ul class="flame-legend" aria-label="Colours">
           {kLegend.map(([kind, text]) => (

@@ -28,8 +28,8 @@ export function PhaseLegend({times}: {times: ThreadTimes}) {
   return (
     <dl class="legend">
       {kPhases.map((phase) => (
-        <div key={phase} class={phases[phase] === 0 ? 'zero' : ''}
-             title={kPhaseText[phase].meaning}>
+        <div key={phase} class={phases[phase] === 0 ? 'zero' : ''} data-phase={phase}
+             data-ns={phases[phase]} title={kPhaseText[phase].meaning}>
           <dt><span class={`swatch ${phase}`} />{kPhaseText[phase].name}</dt>
           <dd><b>{formatDuration(phases[phase])}</b>
             <span class="share">{formatShare(phases[phase], times.alive_ns)}</span></dd>

@@ -1,7 +1,6 @@
 // The table of threads: where each one's wall time went. A click filters everything by that thread.
 import {useMemo} from 'preact/hooks';
-import {agreement} from '../model/thread_table.ts';
-import {sortedThreads} from '../model/thread_table.ts';
+import {agreement, sortedThreads} from '../model/thread_table.ts';
 import type {ThreadEntry} from '../model/document.ts';
 import {formatCount, formatDuration, formatShare, plural, visibleName} from '../model/text.ts';
 import {chosen, toggled} from '../model/view.ts';
@@ -24,7 +23,7 @@ const kColumns: Column[] = [
   {key: 'kernel', title: 'Kernel agrees', sortable: false,
    hint: 'our running and run-queue time against /proc/PID/task/TID/schedstat'},
 ];
-const kTemplate = 'minmax(130px,1.3fr) 72px minmax(110px,1fr) 84px minmax(140px,2fr) 84px 84px ' +
+const kTemplate = 'minmax(190px,1.5fr) 72px minmax(110px,1fr) 84px minmax(140px,1.8fr) 84px 84px ' +
   '84px 84px 108px';
 
 function AgreementCell({thread}: {thread: ThreadEntry}) {

@@ -71,7 +71,8 @@ function SearchBox({view, update, error, matched, total}:
       <button type="button" id="regex" class="toggle" aria-pressed={view.regex}
               title="regular expression" aria-label="Search as regular expression"
               onClick={() => update({regex: !view.regex})}>.*</button>
-      <output id="search-result" for="search" class={error !== '' ? 'error' : ''}>
+      <output id="search-result" for="search" data-ns={matched ?? undefined}
+              class={error !== '' ? 'error' : ''}>
         {error !== '' ? visibleName(error, 80)
           : matched === null ? ''
           : `${formatShare(matched, total)} matched, ${formatDuration(matched)}`}
