@@ -41,8 +41,8 @@ export async function buildPage(packages) {
   const esbuild = loaded.default ?? loaded;
   const script = await bundle(esbuild, packages, 'src/main.tsx');
   const style = await bundle(esbuild, packages, 'src/style.css');
-  if (/<\/script|<!--|@DWELL_DATA@/i.test(script)) throw new Error('script holds markup or the mark');
-  if (/<\/style|@DWELL_DATA@/i.test(style)) throw new Error('style holds markup or the mark');
+  if (/<\/script|<!--|@DWELL_DATA@/i.test(script)) throw new Error('markup or mark in the script');
+  if (/<\/style|@DWELL_DATA@/i.test(style)) throw new Error('markup or mark in the style');
   const parts = {
     '%SCRIPT_HASH%': hashOf(script), '%STYLE_HASH%': hashOf(style),
     '%STYLE%': style, '%SCRIPT%': script,

@@ -44,7 +44,9 @@ export function packagesOrSkip() {
   const npm = spawnSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'],
                         {cwd: directory, encoding: 'utf8', timeout: kInstallTimeout_ms});
   if (npm.error) skip(`npm cannot be run: ${npm.error.message}`);
-  if (npm.status !== 0) skip(`npm ci failed: ${npm.stderr.trim().split('\n').slice(0, 3).join(' ')}`);
+  if (npm.status !== 0) {
+    skip(`npm ci failed: ${npm.stderr.trim().split('\n').slice(0, 3).join(' ')}`);
+  }
   writeFileSync(join(directory, kStamp), lock);
   return directory;
 }

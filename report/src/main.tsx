@@ -33,7 +33,8 @@ async function start(): Promise<void> {
     performance.mark('unpacked');
     const model = buildModel(decoded);
     performance.measure('model', 'unpacked');
-    document.title = `Dwell: ${visibleName(decoded.target, 80)} on ${visibleName(decoded.host, 80)}`;
+    document.title =
+      `Dwell: ${visibleName(decoded.target, 80)} on ${visibleName(decoded.host, 80)}`;
     performance.mark('modelled');
     show(<App model={model} />);
     performance.measure('render', 'modelled');

@@ -54,7 +54,8 @@ test('an index outside of its table is refused, whatever table', () => {
 test('a field of the wrong type is refused', () => {
   const set = (object: object, field: string, value: unknown) =>
     Object.assign(object, {[field]: value});
-  assert.match(refused((d) => set(d.rows[0]!, 'total_ns', 'x')), /rows\[0\]\.total_ns is not a number/);
+  assert.match(refused((d) => set(d.rows[0]!, 'total_ns', 'x')),
+               /rows\[0\]\.total_ns is not a number/);
   assert.match(refused((d) => set(d.frames[0]!, 'name', {})), /frames\[0\]\.name is not text/);
   assert.match(refused((d) => set(d.threads[0]!.times, 'lost_ns', null)), /times\.lost_ns/);
   assert.match(refused((d) => set(d, 'warnings', [1])), /"warnings" is not a list of texts/);

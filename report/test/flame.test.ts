@@ -56,7 +56,7 @@ test('each metric sums its own time', () => {
 
 test('wall time has running and lost time once per thread, and once by cause', () => {
   const bare = (grouping: Grouping) =>
-    boxes(graph('wall', grouping)).filter((box) => box.includes('(running)') || box.includes('(lost)'));
+    boxes(graph('wall', grouping)).filter((box) => /\((running|lost)\)/.test(box));
   assert.deepEqual(bare('name'), ['pool/(running) 350', 'pool/(lost) 50', 'app/(running) 200']);
   assert.deepEqual(bare('cause'), ['(running) 550', '(lost) 50']);
 });

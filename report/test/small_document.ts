@@ -12,7 +12,9 @@ export function times(change: Partial<ThreadTimes> = {}): ThreadTimes {
 }
 
 export function frame(name: string, kind: FrameKind = 'user', module = 0): FrameEntry {
-  return {name, function: name, symbol: '', module, address: '0x10', offset: 0, how: 'symtab', kind};
+  return {
+    name, function: name, symbol: '', module, address: '0x10', offset: 0, how: 'symtab', kind,
+  };
 }
 
 export function row(thread: number, stack: number, cause: string,

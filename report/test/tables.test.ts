@@ -31,7 +31,8 @@ test('rows of several threads with one stack, cause and class are one line', () 
 test('a filter takes rows out of the sums and the histograms', () => {
   const one = selectRows(model, 'off-cpu', {only: [{facet: 'thread', value: 1}], not: []});
   const sums = sumStacks(stacks, one);
-  const line = lineOf(stacks, sums, sortedLines(stacks, sums, {column: 'run-queue', down: true})[0]!);
+  const first = sortedLines(stacks, sums, {column: 'run-queue', down: true})[0]!;
+  const line = lineOf(stacks, sums, first);
   assert.deepEqual([line.total_ns, line.count, line.rows.length], [300, 1, 1]);
   assert.equal(histogramOf(model, line)[bucketOf(64)], 1);
 });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {buildModel} from '../src/model/model.ts';
-import {baseName, formatBytes, formatCount, formatDuration, formatShare, visibleName} from '../src/model/text.ts';
+import {
+  baseName, formatBytes, formatCount, formatDuration, formatShare, visibleName,
+} from '../src/model/text.ts';
 import {chosen, defaultView, readView, toggled, writeView, type View} from '../src/model/view.ts';
 import {smallDocument} from './small_document.ts';
 
@@ -11,7 +13,8 @@ test('control bytes and marks that reorder text become visible', () => {
   assert.equal(visibleName('a\u0000b\u001b[31m\n'), 'a\\x00b\\x1b[31m\\x0a');
   assert.equal(visibleName('x\u202eyz\u2066\u200b'), 'x\\u202eyz\\u2066\\u200b');
   assert.equal(visibleName('lone \ud800 and \udc00'), 'lone \\ud800 and \\udc00');
-  assert.equal(visibleName('pair \u{1f600} stays, so does مرحبا'), 'pair \u{1f600} stays, so does مرحبا');
+  const harmless = 'a pair \u{1f600} stays, so does \u0645\u0631\u062d\u0628\u0627';
+  assert.equal(visibleName(harmless), harmless);
   assert.equal(visibleName('<b>&"'), '<b>&"', 'markup is text: nothing to escape');
   assert.equal(visibleName(''), '(no name)');
   assert.equal(visibleName('x'.repeat(1 << 20), 4), 'xxxx… (1,048,576 characters)');

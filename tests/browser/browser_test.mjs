@@ -235,7 +235,8 @@ test('a damaged or newer data block gives a sentence, not a blank page', async (
     [withData(Buffer.from('plain text').toString('base64')), /does not unpack/],
     [browser.write('just text'), /not a JSON object/],
     [browser.write({...small, version: 2}), /document version 2; this page reads up to 1/],
-    [browser.write({...small, rows: [{...small.rows[0], stack: 1e6}]}), /rows\[0\]\.stack is 1000000/],
+    [browser.write({...small, rows: [{...small.rows[0], stack: 1e6}]}),
+     /rows\[0\]\.stack is 1000000/],
     [browser.write({...small, frames: null}), /"frames" is missing/],
   ];
   for (const [path, message] of cases) {

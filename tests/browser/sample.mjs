@@ -41,8 +41,9 @@ function smallFrames(b) {
                            'do_futex_wait.constprop.0', '__memmove_avx_unaligned_erms'], 'user'),
     ...addFrames(b, server, [
       'main', 'PostmasterMain', 'ServerLoop', 'BackendStartup', 'PostgresMain', 'exec_simple_query',
-      'PortalRun', 'ExecutorRun', 'ExecModifyTable', 'ExecUpdate', 'heap_update', 'ReadBuffer_common',
-      'mdread', 'FileRead', 'LWLockAcquire', 'PGSemaphoreLock', 'CommitTransactionCommand',
+      'PortalRun', 'ExecutorRun', 'ExecModifyTable', 'ExecUpdate', 'heap_update',
+      'ReadBuffer_common', 'mdread', 'FileRead', 'LWLockAcquire', 'PGSemaphoreLock',
+      'CommitTransactionCommand',
       'RecordTransactionCommit', 'XLogFlush', 'issue_xlog_fsync', 'ReadCommand', 'secure_read',
       'WaitEventSetWait', 'index_getnext_tid', '_bt_search', 'pglz_decompress',
       'std::vector<Row, std::allocator<Row>>::emplace_back(Row&&)'], 'user'),
@@ -113,8 +114,8 @@ function smallLosses(b) {
   b.loss('rows_full', 'rows that did not fit: charged to an overflow row per class. ' +
     'Raise --max-rows.', 0, 0);
   b.loss('state_full', 'threads whose state could not be kept. Raise --max-threads.', 0, null);
-  b.loss('missed_wakeup', 'intervals without a wake-up event: run-queue time is counted as blocked.',
-         12, 3 * kMs, false);
+  b.loss('missed_wakeup', 'intervals without a wake-up event: their run-queue time counts as ' +
+    'blocked.', 12, 3 * kMs, false);
 }
 
 export function smallDocument() {
@@ -177,8 +178,8 @@ export const kHostileNames = [
 
 export function hostileDocument() {
   const bad = (i) => kHostileNames[i % kHostileNames.length];
-  const b = new DocumentBuilder({host: bad(0), kernel: bad(1), target: bad(2), options: kHostileNames,
-                                 warnings: kHostileNames});
+  const b = new DocumentBuilder({host: bad(0), kernel: bad(1), target: bad(2),
+                                 options: kHostileNames, warnings: kHostileNames});
   b.document.dwell = bad(3);
   b.document.window.start_time = bad(5);
   const modules = kHostileNames.map((name, i) => b.module(name, bad(i + 1)));
@@ -215,7 +216,8 @@ function largeFrames(b, random, count) {
   const user = Array.from({length: count}, (_, i) =>
     b.frame(`service::${pick(kNouns).toLowerCase()}::${pick(kNouns)}${i}::${pick(kVerbs)}` +
             `(service::${pick(kNouns)} const&, unsigned long)`, pick(modules)));
-  const inKernel = Array.from({length: 300}, (_, i) => b.frame(`${pick(kVerbs)}_${i}`, kernel, 'kernel'));
+  const inKernel = Array.from({length: 300}, (_, i) =>
+    b.frame(`${pick(kVerbs)}_${i}`, kernel, 'kernel'));
   return {user, inKernel};
 }
 
@@ -227,7 +229,9 @@ function largeStacks(b, random, frames, count) {
     const base = made[Math.floor(random() ** 2 * made.length)];
     const kept = base.slice(0, 6 + Math.floor(random() * (base.length - 6)));
     const depth = 14 + Math.floor(random() * 26);
-    while (kept.length < depth) kept.push(frames.user[Math.floor(random() ** 3 * frames.user.length)]);
+    while (kept.length < depth) {
+      kept.push(frames.user[Math.floor(random() ** 3 * frames.user.length)]);
+    }
     if (made.length < 4000) made.push(kept);
     const wait = Math.floor(random() * 50) * 6;
     stacks.push(b.stack([...frames.inKernel.slice(wait, wait + 6), ...[...kept].reverse()]));
@@ -240,7 +244,8 @@ export function largeDocument(stackCount = 50_000, threadCount = 400) {
   const random = randomNumbers(2026);
   const stacks = largeStacks(b, random, largeFrames(b, random, 20_000), stackCount);
   const processes = Array.from({length: 12}, (_, i) =>
-    b.process(1000 + i, `service-${i}`, `/opt/service/bin/service-${i}`, `service-${i} --shard ${i}`));
+    b.process(1000 + i, `service-${i}`, `/opt/service/bin/service-${i}`,
+              `service-${i} --shard ${i}`));
   const threads = Array.from({length: threadCount}, (_, i) =>
     b.thread(processes[i % processes.length], 5000 + i, `worker-${i % 40}`,
              {running_ns: Math.round(random() * 6000 * kMs)}));
@@ -284,5 +289,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   }
   const text = template ? pageWith(readFileSync(template, 'utf8'), make())
                         : JSON.stringify(make(), null, 1);
-  for (let bytes = Buffer.from(text); bytes.length > 0;) bytes = bytes.subarray(writeSync(1, bytes));
+  let bytes = Buffer.from(text);
+  while (bytes.length > 0) bytes = bytes.subarray(writeSync(1, bytes));
 }

@@ -1,4 +1,4 @@
-// The colours of the flame graph. Hue says what a box is: user code blue to teal (shaded by module),
+// The colours of the flame graph. Hue says what a box is: user code blue to teal (by module),
 // kernel code amber, placeholders grey with hatching, groups slate, running time green, lost time
 // red. A match of the search is magenta. Text on every fill has a contrast of at least 4.5.
 import type {LabelKind} from '../model/labels.ts';
@@ -47,7 +47,8 @@ export function fillOf(kind: LabelKind, name: string, module: string, palette: P
       return dark ? hsl(hue, 44, 31 + 7 * shade) : hsl(hue, 62, 74 + 8 * shade);
     }
     case 'kernel':
-      return dark ? hsl(28 + 10 * shade, 55, 29 + 6 * shade) : hsl(30 + 12 * shade, 82, 74 + 7 * shade);
+      return dark ? hsl(28 + 10 * shade, 55, 29 + 6 * shade)
+        : hsl(30 + 12 * shade, 82, 74 + 7 * shade);
     case 'placeholder': return dark ? hsl(215, 8, 29) : hsl(215, 12, 86);
     case 'running': return dark ? hsl(145, 38, 27) : hsl(142, 45, 74);
     case 'lost': return dark ? hsl(0, 52, 34) : hsl(0, 78, 82);

@@ -17,7 +17,6 @@ export interface Picture {
   rootAtBottom: boolean;
   width: number;
   height: number;     // of the canvas
-  contentHeight: number;
   scrollTop: number;
   focused: Box | null;
   hovered: Box | null;

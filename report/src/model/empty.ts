@@ -1,4 +1,4 @@
-// Why a profile has no rows, and what to try: read from the profile itself, most likely cause first.
+// Why a profile has no rows, and what to try: read from the profile itself, likeliest cause first.
 import type {ProfileDocument} from './document.ts';
 import {formatCount, formatDuration, visibleName} from './text.ts';
 
@@ -21,8 +21,8 @@ export function explainEmpty(document: ProfileDocument): Explanation | null {
   }
   if (threads.filtered_intervals > 0) {
     return {
-      why: `All ${formatCount(threads.filtered_intervals)} off-CPU intervals were kept out by the ` +
-        `filters of this recording (${formatDuration(threads.filtered_ns)} in all).`,
+      why: `All ${formatCount(threads.filtered_intervals)} off-CPU intervals were kept out by ` +
+        `the filters of this recording (${formatDuration(threads.filtered_ns)} in all).`,
       tries: ['Record again with a smaller minimum duration or without class filters.',
               `Filters and limits in effect: ${
                 document.options.map((option) => visibleName(option, 80)).join(', ') || 'none'}.`],

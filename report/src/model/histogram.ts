@@ -65,7 +65,7 @@ export function histogramText(histogram: Histogram): string {
   return `${plural(total, 'interval')}, half of them up to: ${median}. ${bars.join('; ')}`;
 }
 
-// The buckets worth drawing: from the first to the last that is not empty, at least `least` of them.
+// The buckets worth drawing: from the first to the last that is not empty, and at least `least`.
 export function drawnRange(histogram: Histogram, least: number): {from: number; to: number} {
   let from = histogram.findIndex((n) => n > 0);
   if (from < 0) return {from: 0, to: 0};

@@ -69,8 +69,8 @@ export interface FacetShare {
   ns: number;
 }
 
-// The choices of one facet with the time they would hold if this facet had no filter, largest first.
-// `selected` are the rows that the whole filter lets through.
+// The choices of one facet, largest first, with the time they would hold if this facet had no
+// filter. `selected` are the rows that the whole filter lets through.
 export function facetShares(model: Model, metric: Metric, filter: Filter, selected: Int32Array,
                             facet: Facet): FacetShare[] {
   const others = {

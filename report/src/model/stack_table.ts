@@ -1,6 +1,6 @@
 // The table of stacks: rows with the same stack, cause and class added up over threads. Which line
-// a row belongs to does not depend on the view and is worked out once; the sums are columns by line,
-// so that another filter or another letter of the search is one pass over numbers.
+// a row belongs to does not depend on the view and is worked out once; the sums are columns by
+// line, so that another filter or another letter of the search is one pass over numbers.
 import {addBuckets, emptyHistogram, type Histogram} from './histogram.ts';
 import type {Model} from './model.ts';
 import type {Order} from './view.ts';

@@ -6,8 +6,10 @@ export const kShownNameLength = 400;
 // Control bytes, and the invisible characters that reorder or hide their neighbours (bidirectional
 // marks, zero-width characters, line separators, lone surrogates), are shown as escapes: a function
 // name must not be able to dress up as another one.
-const kInvisible =
-  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+const kInvisible = new RegExp(
+  '[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e' +
+  '\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb]' +
+  '|[\\ud800-\\udbff](?![\\udc00-\\udfff])|(?<![\\ud800-\\udbff])[\\udc00-\\udfff]', 'g');
 
 function escapeOf(character: string): string {
   const code = character.charCodeAt(0);
@@ -65,7 +67,8 @@ export function formatShare(part: number, whole: number): string {
   const percent = (part / whole) * 100;
   if (percent < 0.1) return '< 0.1 %';
   if (percent < 9.95) return `${percent.toFixed(1)} %`;
-  if (percent > 99.5 && part < whole) return percent > 99.9 ? '> 99.9 %' : `${percent.toFixed(1)} %`;
+  if (percent > 99.9 && part < whole) return '> 99.9 %';
+  if (percent > 99.5 && part < whole) return `${percent.toFixed(1)} %`;
   return `${percent.toFixed(0)} %`;
 }
 

@@ -108,7 +108,8 @@ export function readView(hash: string, model: Model): View {
   const from = new URLSearchParams(hash.replace(/^#/, ''));
   const base = defaultView(model);
   const regex = from.get('regex');
-  const zoom = (from.get('zoom') ?? '').split('.', kMaxZoomDepth).filter((n) => /^\d{1,9}$/.test(n));
+  const zoom = (from.get('zoom') ?? '').split('.', kMaxZoomDepth)
+    .filter((label) => /^\d{1,9}$/.test(label));
   return {
     metric: oneOf(from.get('show'), kMetrics, base.metric),
     grouping: oneOf(from.get('by'), kGroupings, base.grouping),

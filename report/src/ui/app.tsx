@@ -92,8 +92,8 @@ export function App({model}: {model: Model}) {
     <>
       <Summary model={model} />
       <main>
-        <Toolbar {...props} selected={selected} error={search?.error ?? ''} matched={matched} total={tree.root.total}
-                 onHelp={() => setHelp(true)} />
+        <Toolbar {...props} selected={selected} error={search?.error ?? ''} matched={matched}
+                 total={tree.root.total} onHelp={() => setHelp(true)} />
         <FlameSection {...props} tree={tree} zoom={zoom} matches={matches} />
         <Threads {...props} />
         <Stacks {...props} stacks={stacks} sums={sums} />

@@ -1,16 +1,18 @@
-// The flame graph: a canvas that is scrolled by a spacer behind it, with pointer and keyboard.
+// The flame graph: a canvas that stays in place while a spacer behind it scrolls, with pointer and
+// keyboard.
+import type {RefObject} from 'preact';
 import {useEffect, useLayoutEffect, useMemo, useRef, useState} from 'preact/hooks';
-import {findBox, layOut, neighbour, boxAt, type Box, type Direction} from '../flame/layout.ts';
-import {depthAt, kRow_px, LabelStyles, Painter, topOf} from '../flame/paint.ts';
 import {kDark, kLight} from '../flame/colours.ts';
+import {
+  boxAt, findBox, layOut, neighbour, type Box, type Direction, type Layout,
+} from '../flame/layout.ts';
+import {depthAt, kRow_px, LabelStyles, Painter, topOf} from '../flame/paint.ts';
 import {describeNode, describeRest, spoken} from '../model/describe.ts';
 import type {FlameNode, FlameTree} from '../model/flame_tree.ts';
-import type {Model} from '../model/model.ts';
-import {Tooltip} from './tooltip.tsx';
 import {useDark, useWidth} from './media.ts';
+import {Tooltip} from './tooltip.tsx';
 
 export interface FlameProps {
-  model: Model;
   tree: FlameTree;
   zoom: FlameNode;
   matches: Uint8Array | null;
@@ -18,7 +20,22 @@ export interface FlameProps {
   onZoom: (node: FlameNode) => void;
 }
 
+interface Geometry {
+  layout: Layout;
+  levels: number;
+  width: number;
+  height: number; // of the canvas
+  contentHeight: number;
+}
+
+interface Hover {
+  box: Box;
+  x: number;
+  y: number;
+}
+
 const kShare = 0.68; // of the window's height, at most
+const kLeastHeight_px = 300;
 const kContext = 2;  // ancestors left in sight above the zoomed box
 
 // One step out: the nearest ancestor that shows more than the zoomed box does.
@@ -38,17 +55,16 @@ function directionOf(key: string, rootAtBottom: boolean): Direction | null {
   }
 }
 
-function useDrawing(props: FlameProps, width: number) {
-  const {model, tree, zoom} = props;
-  const dark = useDark();
-  const styles = useMemo(() => new LabelStyles(model, dark ? kDark : kLight), [model, dark]);
+function useGeometry(tree: FlameTree, zoom: FlameNode, width: number): Geometry {
   const layout = useMemo(() => layOut(tree, zoom, width), [tree, zoom, width]);
-  const contentHeight = layout.levels.length * kRow_px;
-  const height = Math.min(contentHeight, Math.max(300, Math.round(innerHeight * kShare)));
-  return {styles, layout, contentHeight, height};
+  const levels = layout.levels.length;
+  const contentHeight = levels * kRow_px;
+  const most = Math.max(kLeastHeight_px, Math.round(innerHeight * kShare));
+  return {layout, levels, width, height: Math.min(contentHeight, most), contentHeight};
 }
 
-function sizeCanvas(canvas: HTMLCanvasElement, width: number, height: number) {
+// The context of the canvas, sized for the screen's pixels; coordinates stay those of the page.
+function sizedContext(canvas: HTMLCanvasElement, {width, height}: Geometry) {
   const scale = devicePixelRatio || 1;
   const wanted = {width: Math.round(width * scale), height: Math.round(height * scale)};
   if (canvas.width !== wanted.width) canvas.width = wanted.width;
@@ -58,45 +74,37 @@ function sizeCanvas(canvas: HTMLCanvasElement, width: number, height: number) {
   return context;
 }
 
-export function FlameGraph(props: FlameProps) {
-  const {model, tree, zoom, rootAtBottom, onZoom} = props;
-  const scroller = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const width = useWidth(scroller);
-  const {styles, layout, contentHeight, height} = useDrawing(props, width);
-  const [scrollTop, setScrollTop] = useState(0);
-  const [hover, setHover] = useState<{box: Box; x: number; y: number} | null>(null);
-  const [focus, setFocus] = useState<Box | null>(null);
-  const [hasFocus, setHasFocus] = useState(false);
-  const levels = layout.levels.length;
-  const focused = focus ?? layout.levels[layout.zoom.depth]![0]!;
+function usePainting(canvas: RefObject<HTMLCanvasElement | null>, props: FlameProps,
+                     geometry: Geometry, scrollTop: number, focused: Box | null,
+                     hovered: Box | null): void {
+  const {model} = props.tree;
+  const dark = useDark();
+  const styles = useMemo(() => new LabelStyles(model, dark ? kDark : kLight), [model, dark]);
+  useEffect(() => {
+    if (canvas.current === null || geometry.width === 0) return;
+    new Painter(sizedContext(canvas.current, geometry), model, styles).paint({
+      ...geometry, rootAtBottom: props.rootAtBottom, scrollTop, matches: props.matches, focused,
+      hovered,
+    });
+  });
+}
 
-  useLayoutEffect(() => { // a new picture: forget the boxes of the old one, show the zoomed box
+// Which boxes have the pointer and the keyboard, and how the graph is scrolled. All of them belong
+// to one layout: another one forgets them and brings the zoomed box into sight.
+function usePlace(scroller: RefObject<HTMLDivElement | null>, geometry: Geometry,
+                  rootAtBottom: boolean) {
+  const {layout, levels, height} = geometry;
+  const [scrollTop, setScrollTop] = useState(0);
+  const [hover, setHover] = useState<Hover | null>(null);
+  const [focus, setFocus] = useState<Box | null>(null);
+  useLayoutEffect(() => {
     setHover(null);
     setFocus((old) => (old ? findBox(layout, old.node) : null));
     const top = topOf(layout.zoom.depth, levels, rootAtBottom);
-    const wanted = rootAtBottom ? top + (kContext + 1) * kRow_px - height : top - kContext * kRow_px;
+    const wanted = rootAtBottom ? top + (kContext + 1) * kRow_px - height
+      : top - kContext * kRow_px;
     if (scroller.current) scroller.current.scrollTop = Math.max(0, wanted);
   }, [layout, rootAtBottom]);
-
-  useEffect(() => {
-    if (!canvas.current || width === 0) return;
-    const context = sizeCanvas(canvas.current, width, height);
-    new Painter(context, model, styles).paint({
-      layout, rootAtBottom, width, height, contentHeight, scrollTop, matches: props.matches,
-      focused: hasFocus ? focused : null, hovered: hover?.box ?? null,
-    });
-  });
-
-  const boxUnder = (event: MouseEvent): Box | null => {
-    const frame = canvas.current!.getBoundingClientRect();
-    const y = event.clientY - frame.top + scrollTop;
-    return boxAt(layout, depthAt(y, levels, rootAtBottom), event.clientX - frame.left);
-  };
-  const enter = (box: Box) => {
-    if (box.rest > 0) onZoom(box.node);
-    else onZoom(box.node === zoom ? zoomedOut(zoom) : box.node);
-  };
   const moveTo = (box: Box) => {
     setFocus(box);
     setHover(null);
@@ -105,47 +113,79 @@ export function FlameGraph(props: FlameProps) {
     if (top < element.scrollTop) element.scrollTop = top;
     else if (top + kRow_px > element.scrollTop + height) element.scrollTop = top + kRow_px - height;
   };
+  const focused = focus ?? layout.levels[layout.zoom.depth]![0]!;
+  return {scrollTop, setScrollTop, hover, setHover, focus, focused, setFocus, moveTo};
+}
+
+// The card in the corner of the graph: beside the box it would hide where the keys lead next.
+function CornerCard({tree, zoom, box, canvas}: {tree: FlameTree; zoom: FlameNode; box: Box;
+                                                canvas: HTMLCanvasElement}) {
+  const frame = canvas.getBoundingClientRect();
+  return <Tooltip description={describeBox(tree, zoom, box)} x={frame.right}
+                  y={Math.min(frame.bottom, innerHeight)} />;
+}
+
+function describeBox(tree: FlameTree, zoom: FlameNode, box: Box) {
+  return box.rest > 0 ? describeRest(tree, box.node, box.rest) : describeNode(tree, box.node, zoom);
+}
+
+export function FlameGraph(props: FlameProps) {
+  const {tree, zoom, rootAtBottom, onZoom} = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [hasFocus, setHasFocus] = useState(false);
+  const geometry = useGeometry(tree, zoom, useWidth(scroller));
+  const {layout, levels, width, height} = geometry;
+  const place = usePlace(scroller, geometry, rootAtBottom);
+  const {hover, focused} = place;
+  usePainting(canvas, props, geometry, place.scrollTop, hasFocus ? focused : null,
+              hover?.box ?? null);
+
+  const boxUnder = (event: MouseEvent): Box | null => {
+    const frame = canvas.current!.getBoundingClientRect();
+    const depth = depthAt(event.clientY - frame.top + place.scrollTop, levels, rootAtBottom);
+    return boxAt(layout, depth, event.clientX - frame.left);
+  };
+  const enter = (box: Box) =>
+    onZoom(box.node === zoom && box.rest === 0 ? zoomedOut(zoom) : box.node);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const direction = directionOf(event.key, rootAtBottom);
-    if (direction) moveTo(neighbour(layout, focused, direction));
+    if (direction) place.moveTo(neighbour(layout, focused, direction));
     else if (event.key === 'Enter' || event.key === ' ') enter(focused);
     else if (event.key === 'Home') onZoom(tree.root);
     else return;
     event.preventDefault();
   };
-  const describe = (box: Box) => (box.rest > 0 ? describeRest(tree, box.node, box.rest)
-                                               : describeNode(tree, box.node, zoom));
-  // In the corner of the graph: beside the box it would hide where the keys lead next.
-  const corner = () => {
-    const frame = canvas.current!.getBoundingClientRect();
-    return {x: frame.right, y: Math.min(frame.bottom, innerHeight)};
+  const onMouseMove = (event: MouseEvent) => {
+    const box = boxUnder(event);
+    place.setHover(box && {box, x: event.clientX, y: event.clientY});
   };
-  const keyboardCard = hasFocus && focus !== null && hover === null && canvas.current !== null;
+  const onClick = (event: MouseEvent) => {
+    const box = boxUnder(event);
+    if (box === null) return;
+    place.setFocus(box);
+    enter(box);
+  };
   return (
     <div class="flame-frame">
       <div id="flame" class="flame" ref={scroller} tabIndex={0} role="application"
            aria-label="Flame graph. Arrow keys move between frames, Enter zooms, Escape zooms out."
            aria-describedby="flame-spoken" style={{height: `${height}px`}}
-           onScroll={(event) => setScrollTop(event.currentTarget.scrollTop)}
+           onScroll={(event) => place.setScrollTop(event.currentTarget.scrollTop)}
            onKeyDown={onKeyDown} onFocus={() => setHasFocus(true)}
            onBlur={() => setHasFocus(false)}>
-        <canvas ref={canvas} class="flame-canvas" style={{width: `${width}px`, height: `${height}px`}}
-                onMouseMove={(event) => {
-                  const box = boxUnder(event);
-                  setHover(box && {box, x: event.clientX, y: event.clientY});
-                }}
-                onMouseLeave={() => setHover(null)}
-                onClick={(event) => {
-                  const box = boxUnder(event);
-                  if (box) { setFocus(box); enter(box); }
-                }} />
-        <div class="flame-space" style={{height: `${contentHeight - height}px`}} />
+        <canvas ref={canvas} class="flame-canvas"
+                style={{width: `${width}px`, height: `${height}px`}} onMouseMove={onMouseMove}
+                onMouseLeave={() => place.setHover(null)} onClick={onClick} />
+        <div style={{height: `${geometry.contentHeight - height}px`}} />
       </div>
       <p class="hidden" id="flame-spoken" aria-live="polite">
-        {hasFocus ? spoken(describe(focused)) : ''}</p>
-      {hover && <Tooltip description={describe(hover.box)} x={hover.x} y={hover.y} />}
-      {keyboardCard && <Tooltip description={describe(focused)} {...corner()} />}
+        {hasFocus ? spoken(describeBox(tree, zoom, focused)) : ''}</p>
+      {hover &&
+        <Tooltip description={describeBox(tree, zoom, hover.box)} x={hover.x} y={hover.y} />}
+      {hasFocus && place.focus && !hover && canvas.current &&
+        <CornerCard tree={tree} zoom={zoom} box={focused} canvas={canvas.current} />}
     </div>
   );
 }

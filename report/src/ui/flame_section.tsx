@@ -17,20 +17,22 @@ function Breadcrumb({model, zoom, onZoom}: {model: Model; zoom: FlameNode;
     <nav class="crumbs" aria-label="Zoom">
       {shown.map((node, i) => (
         <span key={node.depth}>
-          {i > 0 && <span class="crumb-gap" aria-hidden="true">{cut && i === 1 ? '› … ›' : '›'}</span>}
+          {i > 0 && <span class="crumb-gap" aria-hidden="true">
+            {cut && i === 1 ? '› … ›' : '›'}</span>}
           <button type="button" aria-current={node === zoom ? 'location' : undefined}
                   onClick={() => onZoom(node)}>
             <bdi>{visibleName(model.labels.text[node.label]!, 48)}</bdi></button>
         </span>
       ))}
-      {zoom.parent !== null && <button type="button" class="quiet" id="zoom-out" title="zoom out (Escape)"
-        onClick={() => onZoom(zoomedOut(zoom))}>Zoom out</button>}
+      {zoom.parent !== null && <button type="button" class="quiet" id="zoom-out"
+        title="zoom out (Escape)" onClick={() => onZoom(zoomedOut(zoom))}>Zoom out</button>}
     </nav>
   );
 }
 
 const kLegend: [string, string][] = [
-  ['user', 'user'], ['kernel', 'kernel'], ['placeholder', 'placeholder'], ['match', 'search match'],
+  ['user', 'user'], ['kernel', 'kernel'], ['placeholder', 'placeholder'],
+  ['match', 'search match'],
 ];
 
 export function FlameSection({model, view, update, tree, zoom, matches}: ViewProps & {
@@ -39,8 +41,8 @@ export function FlameSection({model, view, update, tree, zoom, matches}: ViewPro
   return (
     <section class="section" aria-labelledby="flame-title">
       <div class="section-head">
-        <h2 id="flame-title">Flame graph <small id="flame-total" data-ns={tree.root.total}>{formatDuration(tree.root.total)}
-          {' '}shown</small></h2>
+        <h2 id="flame-title">Flame graph <small id="flame-total" data-ns={tree.root.total}>
+          {formatDuration(tree.root.total)} shown</small></h2>
         <ul class="flame-legend" aria-label="Colours">
           {kLegend.map(([kind, text]) => (
             <li key={kind}><span class={`swatch frame-${kind}`} />{text}</li>
@@ -53,10 +55,11 @@ export function FlameSection({model, view, update, tree, zoom, matches}: ViewPro
       </div>
       <Breadcrumb model={model} zoom={zoom} onZoom={onZoom} />
       {tree.root.total > 0
-        ? <FlameGraph model={model} tree={tree} zoom={zoom} matches={matches}
+        ? <FlameGraph tree={tree} zoom={zoom} matches={matches}
                       rootAtBottom={view.rootAtBottom} onZoom={onZoom} />
         : <p class="nothing" id="flame-empty">No time passes: nothing was recorded under this
-            metric, or the filters leave nothing over. Wall time (key 4) also shows running time.</p>}
+            metric, or the filters leave nothing over. Wall time (key 4) also shows running time.
+          </p>}
     </section>
   );
 }

@@ -1,5 +1,7 @@
 // A histogram as bars: small in a table row, large with its axis below an opened stack.
-import {bucketText, drawnRange, histogramText, lowerBound_ns, type Histogram} from '../model/histogram.ts';
+import {
+  bucketText, drawnRange, histogramText, lowerBound_ns, type Histogram,
+} from '../model/histogram.ts';
 import {formatCount, formatDuration} from '../model/text.ts';
 
 const kSmallBars = 16;
@@ -36,7 +38,8 @@ export function LargeHistogram({histogram}: {histogram: Histogram}) {
   return (
     <div class="histogram-large" role="img" aria-label={histogramText(histogram)}>
       {bars.map((b) => (
-        <div key={b} class="histogram-bar" title={`${bucketText(b)}: ${formatCount(histogram[b]!)}`}>
+        <div key={b} class="histogram-bar"
+             title={`${bucketText(b)}: ${formatCount(histogram[b]!)}`}>
           <span class="histogram-count">{histogram[b]! > 0 ? formatCount(histogram[b]!) : ''}</span>
           <span class="histogram-fill"
                 style={{height: `${(heightOf(histogram[b]!, most) * 44).toFixed(1)}px`}} />

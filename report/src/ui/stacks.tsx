@@ -2,11 +2,14 @@
 // distributed. A row opens to the whole stack.
 import {useMemo, useState} from 'preact/hooks';
 import {resolutionText} from '../model/describe.ts';
+import type {Histogram} from '../model/histogram.ts';
 import type {Model} from '../model/model.ts';
 import {
   histogramOf, lineOf, sortedLines, type StackLine, type StackLines, type StackSums,
 } from '../model/stack_table.ts';
-import {baseName, formatCount, formatDuration, formatShare, plural, visibleName} from '../model/text.ts';
+import {
+  baseName, formatCount, formatDuration, formatShare, plural, visibleName,
+} from '../model/text.ts';
 import {LargeHistogram, SmallHistogram} from './histogram.tsx';
 import type {ViewProps} from './toolbar.tsx';
 import {VirtualGrid, type Column} from './virtual_grid.tsx';
@@ -99,19 +102,43 @@ function ThreadsOf({model, line}: {model: Model; line: StackLine}) {
         return `${visibleName(name, 32)} ${tid || ''} ${formatShare(time, line.total_ns)}`;
       }).join(', ')}
       {all.length > 4 ? ', …' : ''}
-      {line.censored ? '. Some intervals cross an edge of the window: only the part inside counts.' : ''}
-      {line.overflow ? ' An overflow row: it holds what did not fit into a full map.' : ''}
+      {line.censored && '. Some cross an edge of the window: only the part inside counts'}
+      {line.overflow && '. An overflow row: it holds what did not fit into a full map'}.
     </p>
   );
 }
 
-function Details({model, line}: {model: Model; line: StackLine}) {
+function Details({model, line, histogram}: {model: Model; line: StackLine;
+                                            histogram: Histogram}) {
   return (
     <div class="details" onClick={(event) => event.stopPropagation()}>
       <ThreadsOf model={model} line={line} />
-      <LargeHistogram histogram={histogramOf(model, line)} />
+      <LargeHistogram histogram={histogram} />
       <Frames model={model} line={line} />
     </div>
+  );
+}
+
+function StackCells({model, line, open}: {model: Model; line: StackLine; open: boolean}) {
+  const histogram = histogramOf(model, line);
+  const marks = `${line.overflow ? ', overflow' : ''}${line.censored ? ', cut' : ''}`;
+  return (
+    <>
+      <span role="gridcell" class="cause-cell">
+        <span class="disclosure" aria-hidden="true">{open ? '▾' : '▸'}</span>
+        <span class="cause-name"><bdi>{visibleName(model.causes[line.cause]!, 40)}</bdi>
+          <small>{visibleName(model.classes[line.class]!, 30)}{marks}</small></span>
+      </span>
+      <StackCell model={model} line={line} />
+      <span role="gridcell" class="numeric strong">{formatDuration(line.total_ns)}</span>
+      <span role="gridcell" class="numeric">{formatDuration(line.blocked_ns)}</span>
+      <span role="gridcell" class="numeric">{formatDuration(line.run_queue_ns)}</span>
+      <span role="gridcell" class="numeric">{formatCount(line.count)}</span>
+      <span role="gridcell" class="numeric">{formatDuration(line.mean_ns)}</span>
+      <span role="gridcell" class="numeric">{formatDuration(line.max_ns)}</span>
+      <span role="gridcell"><SmallHistogram histogram={histogram} /></span>
+      {open && <Details model={model} line={line} histogram={histogram} />}
+    </>
   );
 }
 
@@ -129,33 +156,14 @@ export function Stacks({model, view, update, stacks, sums}: ViewProps & {
     setOpen(next);
   };
   const heightKey = useMemo(() => ({}), [sorted, open]);
-  const render = (row: number) => {
-    const line = lineOf(stacks, sums, sorted[row]!);
-    return (
-      <>
-        <span role="gridcell" class="cause-cell">
-          <span class="disclosure" aria-hidden="true">{isOpen(row) ? '▾' : '▸'}</span>
-          <span class="cause-name"><bdi>{visibleName(model.causes[line.cause]!, 40)}</bdi>
-            <small>{visibleName(model.classes[line.class]!, 30)}
-              {line.overflow ? ', overflow' : ''}{line.censored ? ', cut' : ''}</small></span>
-        </span>
-        <StackCell model={model} line={line} />
-        <span role="gridcell" class="numeric strong">{formatDuration(line.total_ns)}</span>
-        <span role="gridcell" class="numeric">{formatDuration(line.blocked_ns)}</span>
-        <span role="gridcell" class="numeric">{formatDuration(line.run_queue_ns)}</span>
-        <span role="gridcell" class="numeric">{formatCount(line.count)}</span>
-        <span role="gridcell" class="numeric">{formatDuration(line.mean_ns)}</span>
-        <span role="gridcell" class="numeric">{formatDuration(line.max_ns)}</span>
-        <span role="gridcell"><SmallHistogram histogram={histogramOf(model, line)} /></span>
-        {isOpen(row) && <Details model={model} line={line} />}
-      </>
-    );
-  };
-  const searched = view.search !== '';
+  const render = (row: number) => (
+    <StackCells model={model} line={lineOf(stacks, sums, sorted[row]!)} open={isOpen(row)} />
+  );
   return (
     <section class="section" aria-labelledby="stacks-title">
       <h2 id="stacks-title">Stacks <small>{formatCount(sorted.length)}
-        {searched ? ' that match the search' : ''}{sorted.length > 0 ? '; click one to open it' : ''}</small></h2>
+        {view.search !== '' && ' that match the search'}
+        {sorted.length > 0 && '; click one to open it'}</small></h2>
       <VirtualGrid id="stacks" label="Stacks" columns={kColumns} template={kTemplate}
         rowCount={sorted.length} heightOf={heightOf}
         heightKey={heightKey} maxHeight={620} order={view.stackOrder}

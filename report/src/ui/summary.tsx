@@ -27,10 +27,13 @@ function Masthead({document}: {document: ProfileDocument}) {
     <div class="masthead">
       <p class="facts">
         <span class="brand">Dwell</span>
-        <span class="target" title="target of the recording"><bdi>{visibleName(document.target, 120)}</bdi></span>
+        <span class="target" title="target of the recording">
+          <bdi>{visibleName(document.target, 120)}</bdi></span>
         <span title="host"><bdi>{visibleName(document.host, 80)}</bdi></span>
-        <span title={`kernel ${visibleName(document.kernel, 80)}`}>{plural(document.cpus, 'CPU')}</span>
-        <span title="length of the recording window">{formatDuration(document.window.length_ns)}</span>
+        <span title={`kernel ${visibleName(document.kernel, 80)}`}>
+          {plural(document.cpus, 'CPU')}</span>
+        <span title="length of the recording window">
+          {formatDuration(document.window.length_ns)}</span>
         <span title="start of the window">{startTime(document)}</span>
       </p>
       {command !== '' && <p class="command" title={visibleName(command)}>
@@ -131,7 +134,9 @@ function Warnings({document}: {document: ProfileDocument}) {
     <section class="panel warnings" id="warnings" aria-label="Warnings" tabIndex={0}>
       <h2>Warnings</h2>
       <ul>
-        {warnings.slice(0, kShownWarnings).map((text, i) => <li key={i}><bdi>{visibleName(text)}</bdi></li>)}
+        {warnings.slice(0, kShownWarnings).map((text, i) => (
+          <li key={i}><bdi>{visibleName(text)}</bdi></li>
+        ))}
         {warnings.length > kShownWarnings &&
           <li>and {formatCount(warnings.length - kShownWarnings)} more</li>}
         {unresolved.slice(0, kShownWarnings).map((entry, i) => (

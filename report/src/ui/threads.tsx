@@ -1,7 +1,7 @@
 // The table of threads: where each one's wall time went. A click filters everything by that thread.
 import {useMemo} from 'preact/hooks';
 import {agreement, sortedThreads} from '../model/thread_table.ts';
-import type {ThreadEntry} from '../model/document.ts';
+import type {ProcessEntry, ThreadEntry} from '../model/document.ts';
 import {formatCount, formatDuration, formatShare, plural, visibleName} from '../model/text.ts';
 import {chosen, toggled} from '../model/view.ts';
 import {PhaseBar} from './phase_bar.tsx';
@@ -52,57 +52,57 @@ function Mark({thread}: {thread: ThreadEntry}) {
   return end === '' ? null : <span class="badge" title="how this thread's life ended">{end}</span>;
 }
 
+function ThreadCells({thread, process, hasRows}: {thread: ThreadEntry; process: ProcessEntry;
+                                                  hasRows: boolean}) {
+  const {times} = thread;
+  return (
+    <>
+      <span role="gridcell" class="thread-name" title={visibleName(thread.name)}>
+        <bdi>{visibleName(thread.name, 60)}</bdi> <Mark thread={thread} />
+        {!hasRows && <span class="badge pale"
+          title="no off-CPU interval of this thread is in the profile">no intervals</span>}
+      </span>
+      <span role="gridcell" class="numeric">{thread.folded > 0 ? '–' : thread.tid}</span>
+      <span role="gridcell" title={visibleName(process.command_line || process.name)}>
+        <bdi>{visibleName(process.name, 40)}</bdi> <span class="dim">{process.pid}</span></span>
+      <span role="gridcell" class="numeric">{formatDuration(times.alive_ns)}</span>
+      <span role="gridcell"><PhaseBar times={times} small /></span>
+      <span role="gridcell" class="numeric">{formatDuration(times.running_ns)}</span>
+      <span role="gridcell" class="numeric">
+        {formatDuration(times.run_queue_ns + times.censored_run_queue_ns)}</span>
+      <span role="gridcell" class="numeric">
+        {formatDuration(times.blocked_ns + times.censored_blocked_ns)}</span>
+      <span role="gridcell" class="numeric">{formatCount(times.intervals)}</span>
+      <span role="gridcell">
+        <AgreementCell thread={thread} />
+        {thread.residual_ns !== 0 && <span class="differs" title="not in any phase">
+          {' '}residual {formatDuration(thread.residual_ns)}</span>}
+      </span>
+    </>
+  );
+}
+
 export function Threads({model, view, update}: ViewProps) {
-  const {document} = model;
-  const order = useMemo(() => sortedThreads(document, view.threadOrder),
-                        [document, view.threadOrder.column, view.threadOrder.down]);
-  const rowed = useMemo(() => {
-    const has = new Uint8Array(document.threads.length);
-    for (const row of document.rows) has[row.thread] = 1;
-    return has;
-  }, [document]);
+  const {threads, processes, rows} = model.document;
+  const order = useMemo(() => sortedThreads(model.document, view.threadOrder),
+                        [model, view.threadOrder.column, view.threadOrder.down]);
+  const withRows = useMemo(() => new Set(rows.map((row) => row.thread)), [model]);
   const choice = (row: number) => ({facet: 'thread' as const, value: order[row]!});
+  const isSelected = (row: number) => chosen(view.filter, 'only', choice(row));
   const render = (row: number) => {
-    const index = order[row]!;
-    const thread = document.threads[index]!;
-    const process = document.processes[thread.process]!;
-    const {times} = thread;
-    return (
-      <>
-        <span role="gridcell" class="thread-name" title={visibleName(thread.name)}>
-          <bdi>{visibleName(thread.name, 60)}</bdi> <Mark thread={thread} />
-          {!rowed[index] && <span class="badge pale"
-            title="no off-CPU interval of this thread is in the profile">no intervals</span>}
-        </span>
-        <span role="gridcell" class="numeric">{thread.folded > 0 ? '–' : thread.tid}</span>
-        <span role="gridcell" title={visibleName(process.command_line || process.name)}>
-          <bdi>{visibleName(process.name, 40)}</bdi> <span class="dim">{process.pid}</span></span>
-        <span role="gridcell" class="numeric">{formatDuration(times.alive_ns)}</span>
-        <span role="gridcell"><PhaseBar times={times} small /></span>
-        <span role="gridcell" class="numeric">{formatDuration(times.running_ns)}</span>
-        <span role="gridcell" class="numeric">
-          {formatDuration(times.run_queue_ns + times.censored_run_queue_ns)}</span>
-        <span role="gridcell" class="numeric">
-          {formatDuration(times.blocked_ns + times.censored_blocked_ns)}</span>
-        <span role="gridcell" class="numeric">{formatCount(times.intervals)}</span>
-        <span role="gridcell">
-          <AgreementCell thread={thread} />
-          {thread.residual_ns !== 0 && <span class="differs" title="not in any phase">
-            {' '}residual {formatDuration(thread.residual_ns)}</span>}
-        </span>
-      </>
-    );
+    const thread = threads[order[row]!]!;
+    return <ThreadCells thread={thread} process={processes[thread.process]!}
+                        hasRows={withRows.has(order[row]!)} />;
   };
   return (
     <section class="section" aria-labelledby="threads-title">
-      <h2 id="threads-title">Threads <small>{formatCount(document.threads.length)}; click one to
-        filter by it</small></h2>
+      <h2 id="threads-title">Threads <small>{formatCount(threads.length)}
+        {threads.length > 0 ? '; click one to filter by it' : ''}</small></h2>
       <VirtualGrid id="threads" label="Threads" columns={kColumns} template={kTemplate}
         rowCount={order.length} heightOf={() => kRowHeight_px} heightKey={order} maxHeight={330}
         order={view.threadOrder} onOrder={(threadOrder) => update({threadOrder})}
         onActivate={(row) => update({filter: toggled(view.filter, 'only', choice(row))})}
-        isSelected={(row) => chosen(view.filter, 'only', choice(row))}
-        classOf={(row) => (chosen(view.filter, 'only', choice(row)) ? 'selected' : '')}
+        isSelected={isSelected} classOf={(row) => (isSelected(row) ? 'selected' : '')}
         render={render} empty="This profile has no threads." />
     </section>
   );

@@ -35,6 +35,7 @@ export interface GridProps {
 }
 
 const kOverscan_px = 200;
+const kLeastHeight_px = 44; // of the rows' part
 const kHead_px = 31; // the head row, which stays in sight at the top
 
 // offsets[i] is the top of row i; the last entry is the height of all.
@@ -93,48 +94,51 @@ function movedRow(key: string, active: number, rowCount: number, page: number): 
   }
 }
 
-export function VirtualGrid(props: GridProps) {
-  const {id, rowCount, heightOf, maxHeight} = props;
+// How the table is scrolled and which row is active.
+function useRows(props: GridProps) {
+  const {rowCount, heightOf, maxHeight} = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [scrollTop, setScrollTop] = useState(0);
   const [active, setActive] = useState(0);
   const offsets = useMemo(() => offsetsOf(rowCount, heightOf), [rowCount, props.heightKey]);
-  const contentHeight = offsets[rowCount]!;
-  const height = Math.min(maxHeight, Math.max(contentHeight, 44));
-  const current = Math.min(active, Math.max(0, rowCount - 1));
-
-  useEffect(() => {
-    // Another order or filter: back to the top.
+  const height = Math.min(maxHeight, Math.max(offsets[rowCount]!, kLeastHeight_px));
+  useEffect(() => { // another order or filter: back to the top
     setActive(0);
     if (scroller.current) scroller.current.scrollTop = 0;
   }, [rowCount, props.order.column, props.order.down]);
-
   const reveal = (row: number) => {
-    const element = scroller.current;
-    if (!element) return;
+    const element = scroller.current!;
     if (offsets[row]! < element.scrollTop) element.scrollTop = offsets[row]!;
     const bottom = Math.min(offsets[row + 1]!, offsets[row]! + height);
     if (bottom > element.scrollTop + height) element.scrollTop = bottom - height;
   };
+  const inSight: number[] = [];
+  for (let i = rowCount > 0 ? rowAt(offsets, Math.max(0, scrollTop - kOverscan_px)) : 0;
+       i < rowCount && offsets[i]! < scrollTop + height + kOverscan_px; ++i) {
+    inSight.push(i);
+  }
+  const current = Math.min(active, Math.max(0, rowCount - 1));
+  return {scroller, setScrollTop, offsets, height, current, setActive, reveal, inSight};
+}
+
+export function VirtualGrid(props: GridProps) {
+  const {id, rowCount, heightOf} = props;
+  const {scroller, setScrollTop, offsets, height, current, setActive, reveal, inSight} =
+    useRows(props);
   const onKeyDown = (event: KeyboardEvent) => {
     if (rowCount === 0 || event.target !== scroller.current) return;
-    if (event.key === 'Enter' || event.key === ' ') {
-      event.preventDefault();
+    const page = Math.max(1, Math.floor(height / heightOf(current)));
+    const next = movedRow(event.key, current, rowCount, page);
+    if (next !== null) {
+      setActive(next);
+      reveal(next);
+    } else if (event.key === 'Enter' || event.key === ' ') {
       props.onActivate(current);
+    } else {
       return;
     }
-    const next = movedRow(event.key, current, rowCount, Math.max(1, Math.floor(height / 40)));
-    if (next === null) return;
     event.preventDefault();
-    setActive(next);
-    reveal(next);
   };
-
-  const first = rowCount > 0 ? rowAt(offsets, Math.max(0, scrollTop - kOverscan_px)) : 0;
-  const visible: number[] = [];
-  for (let i = first; i < rowCount && offsets[i]! < scrollTop + height + kOverscan_px; ++i) {
-    visible.push(i);
-  }
   return (
     <div class="grid" id={id} ref={scroller} tabIndex={0} role="grid" aria-label={props.label}
          aria-rowcount={rowCount + 1} style={{height: `${height + kHead_px + 2}px`}}
@@ -142,11 +146,10 @@ export function VirtualGrid(props: GridProps) {
          onScroll={(event) => setScrollTop(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
       <Header {...props} />
       {rowCount === 0 && <p class="grid-empty">{props.empty}</p>}
-      <div class="grid-space" role="rowgroup" style={{height: `${contentHeight}px`}}>
-        {visible.map((row) => (
+      <div class="grid-space" role="rowgroup" style={{height: `${offsets[rowCount]}px`}}>
+        {inSight.map((row) => (
           <div key={row} id={`${id}-${row}`} role="row" aria-rowindex={row + 2}
-               aria-selected={props.isSelected ? props.isSelected(row) : undefined}
-               aria-expanded={props.isExpanded ? props.isExpanded(row) : undefined}
+               aria-selected={props.isSelected?.(row)} aria-expanded={props.isExpanded?.(row)}
                class={`grid-row ${row === current ? 'active' : ''} ${props.classOf(row)}`}
                style={{top: `${offsets[row]}px`, height: `${heightOf(row)}px`,
                        gridTemplateColumns: props.template}}
