@@ -172,12 +172,13 @@ void ProcessMaps::on_exec(uint32_t pid, uint64_t time_ns) {
   life.images.push_back(std::move(image));
 }
 
-void ProcessMaps::on_map(uint32_t pid, Mapping mapping) {
+Image& ProcessMaps::on_map(uint32_t pid, Mapping mapping) {
   Life& life = current_life(pid, mapping.from_ns);
   Image& image = *life.images[image_at(life, mapping.from_ns)];
   if (image.executable.empty() && mapping.backing.is_file())
     image.executable = mapping.backing.path;  // exec maps the program first
   image.own_mappings().add(std::move(mapping));
+  return image;
 }
 
 Image& ProcessMaps::image(const ProcessKey& key, uint64_t time_ns) {

@@ -62,7 +62,8 @@ class ProcessMaps {
   // Mapping events, in order of time.
   void on_fork(uint32_t parent_pid, uint32_t pid, uint64_t time_ns);
   void on_exec(uint32_t pid, uint64_t time_ns);
-  void on_map(uint32_t pid, Mapping mapping);
+  // Returns the image that the mapping was added to.
+  Image& on_map(uint32_t pid, Mapping mapping);
 
   // The image that `key` names, at that time. Creates it, reading /proc, if it was not known.
   Image& image(const ProcessKey& key, uint64_t time_ns);
