@@ -10,11 +10,6 @@ namespace {
 
 constexpr uint64_t kHighest32BitEnd = uint64_t{1} << 32;
 
-bool is_anonymous(const Backing& backing) {
-  return !backing.is_file() || backing.path.starts_with("/dev/zero") ||
-         backing.path.starts_with("/SYSV") || backing.path.starts_with("/anon_hugepage");
-}
-
 bool same_backing(const Backing& a, const Backing& b) {
   if (a.path != b.path || a.build_id != b.build_id) return false;
   return a.device == b.device && a.inode == b.inode && a.generation == b.generation;
@@ -66,6 +61,11 @@ std::string certain_key(const Backing& backing) {
 }
 
 }  // namespace
+
+bool is_anonymous(const Backing& backing) {
+  return !backing.is_file() || backing.path.starts_with("/dev/zero") ||
+         backing.path.starts_with("/SYSV") || backing.path.starts_with("/anon_hugepage");
+}
 
 std::optional<ObjectId> ObjectFinder::seen(const Backing& backing) const {
   const auto known = seen_.find(certain_key(backing));

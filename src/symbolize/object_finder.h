@@ -13,6 +13,9 @@
 
 namespace dwell::symbolize {
 
+// Code that no file holds.
+bool is_anonymous(const Backing& backing);
+
 class ObjectFinder {
  public:
   ObjectFinder(ObjectTable& objects, Roots& roots) : objects_(objects), roots_(roots) {}

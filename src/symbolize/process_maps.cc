@@ -217,7 +217,9 @@ std::optional<LiveProcess> ProcessMaps::live(const ProcessKey& key, const Image&
 }
 
 void ProcessMaps::read_maps(const ProcessKey& key, Image& image) {
-  if (image.read_ns != 0 && monotonic_now_ns() - image.read_ns < kReadPauseNs) return;
+  const uint64_t now_ns = monotonic_now_ns();
+  if (image.tried_ns != 0 && now_ns - image.tried_ns < kReadPauseNs) return;
+  image.tried_ns = now_ns;
   if (const auto process = live(key, image)) read_from(*process, image);
 }
 

@@ -28,7 +28,8 @@ struct Image {
   std::shared_ptr<Mappings> mappings = std::make_shared<Mappings>();
   std::string executable;
   std::string command_line;
-  uint64_t read_ns = 0;  // when /proc was last read for it, 0: never
+  uint64_t read_ns = 0;   // when /proc was last read for it, 0: never
+  uint64_t tried_ns = 0;  // when that was last tried
   RootId root = Roots::kOwn;
   uint32_t anonymous_object = kUnidentified;  // for code without a file: one per image
 

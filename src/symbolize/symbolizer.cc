@@ -163,6 +163,9 @@ LocationId SystemSymbolizer::locate_user(const ProcessKey& process, uint64_t ip,
 
 ObjectId SystemSymbolizer::object_of(const ProcessKey& process, Image& image, Mapping& mapping) {
   if (mapping.object != kUnidentified) return mapping.object;
+  if (image.anonymous_object != kUnidentified && is_anonymous(mapping.backing) &&
+      !jit_.wants_process(image.anonymous_object))
+    return image.anonymous_object;
   const auto live = maps_.live(process, image);
   const ObjectId object = finder_.find(image, mapping, live ? &*live : nullptr);
   if (live && object == image.anonymous_object && jit_.wants_process(object))
