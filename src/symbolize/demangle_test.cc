@@ -40,10 +40,10 @@ TEST(Demangle, LeavesOtherNamesAlone) {
 }
 
 TEST(Demangle, EndsSoonForNamesThatWouldPrintForEver) {
-  // Each level prints the one before it twice.
+  // Every argument is a pair of the one before it, which prints it twice.
   std::string bomb = "_Z1fSt4pairIiiE";
-  for (const char* digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"; *digits != '\0'; ++digits)
-    bomb += std::string("St4pairIS") + *digits + "_S" + *digits + "_E";
+  for (const char* digit = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"; *digit != '\0'; ++digit)
+    bomb += std::string("S_IS") + *digit + "_S" + *digit + "_E";
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(demangle(bomb), bomb);
   EXPECT_LE(demangle("_Z" + std::string(1 << 20, 'P')).size(), kFunctionNameMax);
