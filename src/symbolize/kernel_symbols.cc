@@ -95,7 +95,7 @@ void KernelSymbols::set_ends() {
   std::erase_if(entries_, [&](const Entry& entry) {
     return entry.module == 0 && !in_vmlinux(entry.address);
   });
-  std::ranges::stable_sort(entries_, [&](const Entry& a, const Entry& b) {
+  std::ranges::sort(entries_, [&](const Entry& a, const Entry& b) {
     if (a.address != b.address) return a.address < b.address;
     const std::string_view name_a = names_.c_str() + a.name, name_b = names_.c_str() + b.name;
     if (name_a.size() != name_b.size()) return name_a.size() < name_b.size();

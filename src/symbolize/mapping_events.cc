@@ -109,9 +109,14 @@ const std::vector<MappingEvent>& MappingEvents::take() {
   const uint64_t until_ns = monotonic_now_ns();
   for (CpuRing& ring : rings_)
     ring.reader().drain({}, [&](const Record& record) {
-      if (auto event = decode_mapping_record(record)) waiting_.push_back(std::move(*event));
+      auto event = decode_mapping_record(record);
+      if (!event) return;
+      event->order = next_order_++;
+      waiting_.push_back(std::move(*event));
     });
-  std::ranges::stable_sort(waiting_, {}, &MappingEvent::time_ns);
+  std::ranges::sort(waiting_, {}, [](const MappingEvent& event) {
+    return std::pair(event.time_ns, event.order);
+  });
   const auto later = std::ranges::upper_bound(waiting_, until_ns, {}, &MappingEvent::time_ns);
   ready_.assign(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(later));
   waiting_.erase(waiting_.begin(), later);

@@ -52,6 +52,7 @@ class MappingEvents {
   std::vector<CpuRing> rings_;
   std::vector<MappingEvent> waiting_;  // younger than the start of the last poll
   std::vector<MappingEvent> ready_;
+  uint64_t next_order_ = 0;
 };
 
 }  // namespace dwell::symbolize

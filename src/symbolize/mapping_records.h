@@ -15,6 +15,7 @@ struct MappingEvent {
   enum class Kind : uint8_t { kFork, kExec, kMap, kKernelSymbolAdded, kKernelSymbolRemoved };
   Kind kind = Kind::kFork;
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  uint64_t order = 0;    // of arrival, for events of one moment
   uint32_t pid = 0;
   uint32_t parent_pid = 0;  // of a fork: the process that called it
   Mapping mapping;          // of a map
