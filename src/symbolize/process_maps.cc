@@ -151,6 +151,7 @@ void ProcessMaps::on_fork(uint32_t parent_pid, uint32_t pid, uint64_t time_ns) {
   const Image& parent = current_life(parent_pid, time_ns).current();
   auto image = std::make_unique<Image>(parent);
   image->begin_ns = time_ns;
+  image->read_ns = image->tried_ns = 0;
   image->anonymous_object = kUnidentified;
   Life& child = add_life(pid);
   child.fork_ns = time_ns;

@@ -130,6 +130,7 @@ void SystemSymbolizer::open_ahead(uint32_t pid, Image& image, const Mapping& add
   }
   if (opens_left_-- <= 0) return;
   const auto process = LiveProcess::find(pid);
+  if (process) image.root = roots_.of(*process);
   finder_.find(image, *mapping, process ? &*process : nullptr);
 }
 
@@ -167,6 +168,7 @@ ObjectId SystemSymbolizer::object_of(const ProcessKey& process, Image& image, Ma
       !jit_.wants_process(image.anonymous_object))
     return image.anonymous_object;
   const auto live = maps_.live(process, image);
+  if (live) image.root = roots_.of(*live);  // an event cannot tell that the root changed
   const ObjectId object = finder_.find(image, mapping, live ? &*live : nullptr);
   if (live && object == image.anonymous_object && jit_.wants_process(object))
     jit_.look_for_map(object, *live, image.root);

@@ -77,11 +77,6 @@ class Workshop {
 // or, told so by a line on its input, goes on.
 class Target {
  public:
-  static std::string shell_words(const std::vector<std::string>& words) {
-    std::string line;
-    for (const std::string& word : words) line += "'" + word + "' ";
-    return line;
-  }
   explicit Target(const std::vector<std::string>& words) {
     int in[2], out[2];
     EXPECT_EQ(pipe2(in, O_CLOEXEC), 0);
@@ -147,24 +142,28 @@ class Target {
   std::map<std::string, uint64_t> addresses_;
 };
 
-// A program with functions of its own, exported or not, that says where they are.
+// A program with functions of its own, exported or not, that says where they are. Programs with
+// different prefixes have different build ids: the linker's hash leaves the symbol table out.
 inline std::string speaking_program(const std::string& prefix = "") {
-  const std::string f = prefix;
-  return "#include <stdio.h>\n#include <unistd.h>\n"
-         "__attribute__((noinline)) static int " +
-         f +
-         "inner(int x) { return x * 3; }\n"
-         "__attribute__((noinline)) int " +
-         f + "outer(int x) { return " + f +
-         "inner(x) + 1; }\n"
-         "int main(int argc, char** argv) {\n"
-         "  char c; (void)argv;\n"
-         "  printf(\"inner %p\\nouter %p\\nmain %p\\n\", (void*)" +
-         f + "inner, (void*)" + f +
-         "outer, (void*)main);\n"
-         "  puts(\"ready\"); fflush(stdout);\n"
-         "  return (int)read(0, &c, 1) + " +
-         f + "outer(argc);\n}\n";
+  std::string text = R"(
+#include <stdio.h>
+#include <unistd.h>
+const char* volatile built_as = "PREFIX";
+__attribute__((noinline)) static int PREFIXinner(int x) { return x * 3; }
+__attribute__((noinline)) int PREFIXouter(int x) { return PREFIXinner(x) + 1; }
+int main(int argc, char** argv) {
+  char c;
+  (void)argv;
+  printf("inner %p\nouter %p\nmain %p\nready\n", (void*)PREFIXinner, (void*)PREFIXouter,
+         (void*)main);
+  fflush(stdout);
+  return (int)read(0, &c, 1) + PREFIXouter(argc);
+}
+)";
+  const std::string mark = "PREFIX";
+  for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos;)
+    text.replace(at, mark.size(), prefix);
+  return text;
 }
 
 }  // namespace dwell::symbolize
