@@ -26,7 +26,6 @@ typedef unsigned long long __dwell_u64;
 enum {
   DWELL_COMM_BYTES = 16,
   DWELL_MAX_FRAMES = 127,         /* per stack and per side (user, kernel) */
-  DWELL_SHORT_FRAMES = 31,        /* stacks up to this depth live in the smaller of the two stores */
   DWELL_HISTOGRAM_BUCKETS = 32,   /* bucket b counts intervals of [2^(b+5), 2^(b+6)) ns; the ends collect the rest */
   DWELL_HISTOGRAM_SHIFT = 5,
   DWELL_TARGET_HINTS = 65536,     /* one byte per id modulo this: 0 means "certainly no target" */
@@ -87,12 +86,11 @@ enum {
 struct dwell_row_key {
   __dwell_u64 user_stack;    /* hash, or a placeholder above */
   __dwell_u64 kernel_stack;
-  __dwell_u32 thread;        /* dwell_thread_record.thread */
+  __dwell_u64 thread;        /* dwell_thread_record.thread */
   __dwell_u32 state;         /* raw state word at switch-out, FREEZABLE masked off */
   __dwell_u16 cause;
   __dwell_u8 wait_class;     /* enum dwell_class */
   __dwell_u8 censored;
-  __dwell_u32 zero;
 };
 
 /* Writer: probe. Every interval counts once, whatever its phases; total = blocked + run_queue. */
@@ -118,21 +116,55 @@ enum {
   DWELL_STACK_TRUNCATED = 8,  /* deeper than DWELL_MAX_FRAMES: root frames are missing */
 };
 
-/* A stack as stored: header, then ips, leaf first. Immutable once stored. Writer: probe. */
-struct dwell_stack_header {
+/*
+ * A stack, sent once through the ring `stacks` when it is first seen; `known_stacks` remembers that it was.
+ * The record is cut after `count` ips, leaf first. Writer: probe.
+ */
+struct dwell_stack_record {
+  __dwell_u64 hash;
   struct dwell_process_key process; /* zero for kernel stacks */
   __dwell_u64 first_seen_ns;
   __dwell_u16 count;                /* frames that follow */
   __dwell_u16 flags;
   __dwell_u32 zero;
+  __dwell_u64 ips[DWELL_MAX_FRAMES + 1];
 };
-struct dwell_stack_short {
-  struct dwell_stack_header header;
-  __dwell_u64 ips[DWELL_SHORT_FRAMES];
+enum { DWELL_STACK_RECORD_HEADER_BYTES = 40 };
+
+/*
+ * Kernel stacks by signature (docs/kernel-stacks.md). A sleeping thread's stack is known by the words at the
+ * slots of its return addresses; the probe compares exactly those. Writer: user space, which learns them from
+ * dwell_kernel_stack_sample; entries are inserted once and never changed, but for `refuted`, which the probe sets.
+ */
+enum {
+  DWELL_SIGNATURE_PAIRS = 32,
+  DWELL_SIGNATURE_WAYS = 8,
+  DWELL_SIGNATURE_WORDS = 192,  /* how far above the saved stack pointer a slot may lie */
+  DWELL_SAVED_FRAME_WORDS = 6,  /* x86-64: r15 r14 r13 r12 rbx rbp below the first return address */
 };
-struct dwell_stack_long {
-  struct dwell_stack_header header;
-  __dwell_u64 ips[DWELL_MAX_FRAMES];
+struct dwell_signature_key {
+  __dwell_u32 tid;    /* of kernel threads, else 0 */
+  __dwell_u16 cause;
+  __dwell_u16 way;    /* 0, 1, ... up to the first that is missing */
+};
+struct dwell_signature {
+  __dwell_u64 stack;         /* id for the rows */
+  __dwell_u64 walked_hash;   /* what a walk of the same stack hashes to */
+  __dwell_u32 pairs;
+  __dwell_u32 words;         /* read this many from the saved stack pointer */
+  __dwell_u32 refuted;
+  __dwell_u32 zero;
+  __dwell_u16 slot[DWELL_SIGNATURE_PAIRS];  /* in words from the saved stack pointer, ascending */
+  __dwell_u64 word[DWELL_SIGNATURE_PAIRS];
+};
+/* A walked kernel stack together with the sleeping thread's stack words. Through the ring `samples`. Writer: probe. */
+struct dwell_kernel_stack_sample {
+  struct dwell_signature_key key;      /* way: the first that is missing */
+  __dwell_u64 walked_hash;
+  __dwell_u32 count;                   /* of ips, leaf first, without scheduler functions */
+  __dwell_u32 words;                   /* of stack */
+  __dwell_u64 ips[DWELL_SIGNATURE_PAIRS];
+  __dwell_u64 stack[DWELL_SIGNATURE_WORDS];
 };
 
 /* Where a thread's wall time inside the window went. Writer: probe. The sum of the first five is its time alive. */
@@ -162,21 +194,23 @@ enum {
   DWELL_THREAD_BORN = 2,         /* began inside the window */
   DWELL_THREAD_FIRST = 4,        /* thread-group leader */
   DWELL_THREAD_UNSEEN = 8,       /* the probe had no state for it: its whole time alive is lost */
+  DWELL_THREAD_GAP = 16,         /* ... for the first part of it: what the books miss is lost */
 };
 
 /* One life of one thread under one name: written when it ends, or by the iterator that closes the window. */
 struct dwell_thread_record {
-  __dwell_u32 thread;                /* unique in this recording; rows refer to it */
-  __dwell_u32 tid;
+  __dwell_u64 thread;                /* hash of (tid, start, life): rows refer to it */
   struct dwell_process_key process;
   __dwell_u64 start_boottime_ns;     /* of the thread */
   __dwell_u64 birth_ns;              /* when this life began, not before the window */
   __dwell_u64 end_ns;                /* when it ended, not after the window */
   struct dwell_books books;
+  __dwell_u32 tid;
+  __dwell_u32 parent_pid;
   __dwell_u8 ended;                  /* enum dwell_thread_end */
   __dwell_u8 flags;
   __dwell_u16 zero;
-  __dwell_u32 parent_pid;
+  __dwell_u32 zero2;
   char comm[DWELL_COMM_BYTES];       /* bytes of another process: not UTF-8, not harmless */
   char process_comm[DWELL_COMM_BYTES]; /* of the thread-group leader */
 };
@@ -187,8 +221,9 @@ enum dwell_counter {
   DWELL_COUNT_WAKINGS,
   DWELL_LOSS_STATE_FULL,             /* no state for a thread: its time until the next event is lost */
   DWELL_LOSS_ROWS_FULL,              /* ns: charged to the overflow row of the class */
-  DWELL_LOSS_USER_STACKS_FULL,
+  DWELL_LOSS_USER_STACKS_FULL,       /* known_stacks was full: placeholder rows carry the time */
   DWELL_LOSS_KERNEL_STACKS_FULL,
+  DWELL_COUNT_STACK_RING_FULL,       /* not sent now, sent again at the next sight */
   DWELL_LOSS_USER_STACK_FAULT,
   DWELL_LOSS_KERNEL_STACK_FAULT,
   DWELL_COUNT_STACK_TRUNCATED,
@@ -198,6 +233,7 @@ enum dwell_counter {
   DWELL_COUNT_CLOCK_ANOMALY,
   DWELL_COUNT_FILTERED,              /* ns */
   DWELL_LOSS_THREAD_RECORDS,         /* ns alive: folded into dwell_lost_threads */
+  DWELL_LOSS_TARGETS_FULL,           /* a child could not be followed */
   DWELL_COUNT_KSTACK_HIT,            /* kernel stacks found by signature */
   DWELL_COUNT_KSTACK_WALK,           /* kernel stacks walked */
   DWELL_COUNT_KSTACK_VERIFIED,       /* hits walked as well and found equal */
@@ -237,6 +273,9 @@ struct dwell_config {
   __dwell_u32 state_mask;       /* 0: any; else rows whose raw state has one of these bits (bit 31: running) */
   __dwell_u64 min_ns;           /* whole intervals outside [min_ns, max_ns] go to filtered_ns */
   __dwell_u64 max_ns;
+  __dwell_u64 hash_seed;        /* random: stack hashes of two recordings differ */
+  __dwell_u64 sched_text_start; /* code of the scheduler, 0 if unknown: then no signatures */
+  __dwell_u64 sched_text_end;
   __dwell_u32 verify_every;     /* kernel stack hits between two verified ones */
   __dwell_u32 renames_max;      /* lives a thread may begin by renaming itself */
 };
@@ -255,14 +294,15 @@ struct dwell_target_key {
 DWELL_ASSERT(sizeof(struct dwell_row_key) == 32);
 DWELL_ASSERT(sizeof(struct dwell_row) == 32 + 4 * DWELL_HISTOGRAM_BUCKETS);
 DWELL_ASSERT(sizeof(struct dwell_process_key) == 16);
-DWELL_ASSERT(sizeof(struct dwell_stack_header) == 32);
-DWELL_ASSERT(sizeof(struct dwell_stack_short) == 32 + 8 * DWELL_SHORT_FRAMES);
-DWELL_ASSERT(sizeof(struct dwell_stack_long) == 32 + 8 * DWELL_MAX_FRAMES);
+DWELL_ASSERT(__builtin_offsetof(struct dwell_stack_record, ips) == DWELL_STACK_RECORD_HEADER_BYTES);
+DWELL_ASSERT(sizeof(struct dwell_signature_key) == 8);
+DWELL_ASSERT(sizeof(struct dwell_signature) == 32 + 10 * DWELL_SIGNATURE_PAIRS);
+DWELL_ASSERT(__builtin_offsetof(struct dwell_kernel_stack_sample, ips) == 24);
 DWELL_ASSERT(sizeof(struct dwell_books) == 88);
-DWELL_ASSERT(sizeof(struct dwell_thread_record) == 8 + 16 + 24 + 88 + 8 + 32);
+DWELL_ASSERT(sizeof(struct dwell_thread_record) == 8 + 16 + 24 + 88 + 16 + 32);
 DWELL_ASSERT(sizeof(struct dwell_counter_cell) == 16);
 DWELL_ASSERT(sizeof(struct dwell_lost_threads) == 104);
-DWELL_ASSERT(sizeof(struct dwell_config) == 48);
+DWELL_ASSERT(sizeof(struct dwell_config) == 72);
 DWELL_ASSERT(sizeof(struct dwell_window) == 16);
 
 #endif

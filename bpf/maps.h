@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* What the probe shares with user space: configuration, window, maps and counters. Sizes are set at load time. */
+#ifndef DWELL_BPF_MAPS_H
+#define DWELL_BPF_MAPS_H
+
+#include "core_types.h"
+
+#define always_inline inline __attribute__((always_inline))
+
+const volatile struct dwell_config config = {};
+
+/* .bss, mapped by user space. */
+struct dwell_window window = {};
+__u8 target_hints[DWELL_TARGET_HINTS] = {};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 4096);
+  __type(key, struct dwell_target_key);
+  __type(value, __u64); /* start_boottime of the task */
+} targets SEC(".maps");
+
+/* Two epochs of rows: one is written while user space drains the other. */
+struct row_map {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 1);
+  __uint(key_size, sizeof(struct dwell_row_key));
+  __uint(value_size, sizeof(struct dwell_row));
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __array(values, struct row_map);
+} epoch SEC(".maps");
+
+/* What did not fit into the rows: one row per class, summed over CPUs. */
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, DWELL_CLASS_COUNT);
+  __type(key, __u32);
+  __type(value, struct dwell_row);
+} overflow SEC(".maps");
+
+/* Hashes of the stacks that were sent through `stacks`. */
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 1);
+  __type(key, __u64);
+  __type(value, __u8);
+} known_stacks SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 1);
+} stacks SEC(".maps"); /* struct dwell_stack_record */
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 1);
+} threads SEC(".maps"); /* struct dwell_thread_record */
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct dwell_lost_threads);
+} lost_threads SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 4096);
+  __type(key, struct dwell_signature_key);
+  __type(value, struct dwell_signature);
+} signatures SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 1);
+} samples SEC(".maps"); /* struct dwell_kernel_stack_sample */
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, DWELL_COUNTER_COUNT);
+  __type(key, __u32);
+  __type(value, struct dwell_counter_cell);
+} counters SEC(".maps");
+
+static always_inline void count(__u32 counter, __u64 ns) {
+  struct dwell_counter_cell* cell = bpf_map_lookup_elem(&counters, &counter);
+  if (!cell) return;
+  cell->count++;
+  cell->ns += ns;
+}
+
+/*
+ * Room for what does not fit on the 512-byte stack. Handlers of sched_switch run with interrupts off and never nest,
+ * so one per CPU will do. The others can be interrupted by a switch and have their own: the iterators, which run one
+ * at a time, and the handlers of exec and rename, which sleep and migrate no more than a switch would let them.
+ */
+enum { CHUNK_WORDS = 64 };
+struct scratch {
+  struct dwell_stack_record stack;
+  __u64 chunk[CHUNK_WORDS + 2];
+  __u64 words[DWELL_SIGNATURE_WORDS];
+  struct dwell_row row;
+  struct dwell_thread_record record;
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct scratch);
+} switch_scratch SEC(".maps");
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct scratch);
+} life_scratch SEC(".maps");
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct scratch);
+} iterator_scratch SEC(".maps");
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/*
+ * The off-CPU probe: six small programs on scheduler tracepoints, and two iterators that open and close the window.
+ * What they say to user space is in abi/off_cpu.h; what the words mean is in ARCHITECTURE.md.
+ *
+ *   sched_switch         prev goes off (why, user stack), next comes on (how long, kernel stack, row)
+ *   sched_waking         where blocked time ends and run-queue time begins
+ *   sched_wakeup_new     a thread is born; children of targets become targets
+ *   sched_process_exec   the thread goes on as another program
+ *   task_rename          ... under another name
+ *   seed                 threads that have no event: their state at the start of the window
+ *   close                what is still open at the end of the window
+ */
+#include "books.h"
+
+#ifdef DWELL_RAW_TP
+#define HOOK(name) SEC("raw_tp/" name)
+#else
+#define HOOK(name) SEC("tp_btf/" name)
+#endif
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* sched_switch has a fourth argument, the state that the scheduler decided on, since 5.18. */
+const volatile __u8 switch_tells_state = 0;
+
+static always_inline struct scratch* get_scratch(void* map) {
+  __u32 zero = 0;
+  return bpf_map_lookup_elem(map, &zero);
+}
+
+static always_inline void switch_out(struct task_struct* task, bool preempt, __u32 prev_state, __u64 now,
+                                     struct scratch* scratch) {
+  struct thread_state* state = get_state(task, PHASE_RUNNING, DWELL_CLASS_NONE);
+  if (!state || state->phase == PHASE_ENDED) return;
+  count(DWELL_COUNT_SWITCHES, 0);
+  if (state->phase == PHASE_RUNNING) book_running(state, now);
+  if (prev_state & TASK_DEAD) {
+    end_life(task, state, now, DWELL_END_EXITED, scratch);
+    state->phase = PHASE_ENDED;
+    forget_state(task);
+    return;
+  }
+  struct user_regs regs;
+  read_regs(task, &regs);
+  classify(task, state, preempt, prev_state, &regs);
+  state->since_ns = now;
+  state->phase = PHASE_OFF;
+  state->user_stack = DWELL_STACK_NONE;
+  if (config.user_stacks && has_user_side(task) && config.class_mask >> (state->wait_class & 31) & 1)
+    state->user_stack = take_user_stack(0, state, &regs, scratch, now);
+}
+
+/* The kernel stack of a thread that is about to run, if its class wants one. */
+static always_inline __u64 kernel_stack_for(struct task_struct* task, struct thread_state* state,
+                                            struct scratch* scratch, __u64 now) {
+  if (!config.kernel_stacks) return DWELL_STACK_NONE;
+  if (!is_blocked_class(state->wait_class) && !config.runnable_kernel_stacks) return DWELL_STACK_NOT_TAKEN;
+  return take_kernel_stack(task, state, scratch, now);
+}
+
+/* Books the interval that ends at `now`; `kernel_stack` 0: take it if the interval is wanted. */
+static always_inline void close_interval(struct task_struct* task, struct thread_state* state,
+                                         struct scratch* scratch, __u64 now, __u64 kernel_stack) {
+  struct interval interval;
+  if (!cut(state, now, &interval)) return;
+  book_interval(state, &interval);
+  if (wanted(state, &interval)) {
+    if (kernel_stack == 0) kernel_stack = kernel_stack_for(task, state, scratch, now);
+    charge_row(state, &interval, kernel_stack, scratch);
+    return;
+  }
+  __u64 length = interval.to - interval.from;
+  state->books.filtered_ns += length;
+  state->books.filtered_intervals++;
+  count(DWELL_COUNT_FILTERED, length);
+}
+
+static always_inline void switch_in(struct task_struct* task, __u64 now, struct scratch* scratch) {
+  struct thread_state* state = get_state(task, PHASE_OFF, DWELL_CLASS_RUNNABLE);
+  if (!state || state->phase != PHASE_OFF) return;
+  close_interval(task, state, scratch, now, 0);
+  state->phase = PHASE_RUNNING;
+  state->since_ns = now;
+  state->waking_ns = 0;
+}
+
+/* True for exactly one caller: the switch or the closing iterator, which may be at it at the same time. */
+static always_inline bool claim(struct thread_state* state, __u32 phase) {
+#ifdef DWELL_RAW_TP
+  if (state->phase != phase) return false;
+  state->phase = PHASE_CLOSED;
+  return true;
+#else
+  return __sync_val_compare_and_swap(&state->phase, phase, PHASE_CLOSED) == phase;
+#endif
+}
+
+/*
+ * After the window nothing counts any more, but two things would be gone for the closing iterator: the dead, and the
+ * stack of a thread that wakes up.
+ */
+static always_inline void switch_after_window(struct task_struct* prev, struct task_struct* next,
+                                              __u32 prev_state, __u64 now, struct scratch* scratch) {
+  struct thread_state* state = maybe_target(next) ? find_state(next) : 0;
+  if (state && claim(state, PHASE_OFF)) close_interval(next, state, scratch, now, 0);
+  if (!(prev_state & TASK_DEAD) || !maybe_target(prev)) return;
+  state = find_state(prev);
+  if (!state || state->phase == PHASE_ENDED) return;
+  if (claim(state, PHASE_RUNNING)) book_running(state, now);
+  end_life(prev, state, now, DWELL_END_ALIVE, scratch);
+  state->phase = PHASE_ENDED;
+  forget_state(prev);
+}
+
+HOOK("sched_switch")
+int on_sched_switch(__u64* ctx) {
+  struct task_struct* prev = (void*)ctx[1];
+  struct task_struct* next = (void*)ctx[2];
+  bool off = maybe_target(prev), on = maybe_target(next);
+  if ((!off && !on) || window.start_ns == 0) return 0;
+  __u32 prev_state = switch_tells_state ? (__u32)ctx[3] : live_state(prev);
+  __u64 now = bpf_ktime_get_ns();
+  struct scratch* scratch = get_scratch(&switch_scratch);
+  if (!scratch) return 0;
+  if (window.end_ns && now >= window.end_ns) {
+    switch_after_window(prev, next, prev_state, now, scratch);
+    return 0;
+  }
+  if (off) switch_out(prev, ctx[0], prev_state, now, scratch);
+  if (on) switch_in(next, now, scratch);
+  return 0;
+}
+
+HOOK("sched_waking")
+int on_sched_waking(__u64* ctx) {
+  struct task_struct* task = (void*)ctx[0];
+  if (!maybe_target(task) || window.start_ns == 0) return 0;
+  struct thread_state* state = find_state(task);
+  if (!state) {
+    if (READ(task, on_cpu) || live_state(task) == TASK_RUNNING) return 0;
+    state = begin_state(task, PHASE_OFF, blocked_class(live_state(task) & ~TASK_FREEZABLE, in_iowait(task)));
+    if (!state) return 0;
+  }
+  __u64 now = bpf_ktime_get_ns();
+  if (window.end_ns && now >= window.end_ns) return 0;
+  *(volatile __u64*)&state->waking_ns = now;
+  return 0;
+}
+
+/* A new process whose parent is a target becomes one, if children are to be followed. */
+static always_inline void inherit_target(struct task_struct* child) {
+  struct task_struct* parent = READ(child, real_parent);
+  __u32 pid = READ(child, tgid);
+  if (config.all || !config.follow || READ(child, pid) != (int)pid) return;
+  if (!target_hints[READ(parent, tgid) & (DWELL_TARGET_HINTS - 1)]) return;
+#ifdef DWELL_RAW_TP
+  __u64 leader_start = BPF_CORE_READ(parent, group_leader, start_boottime);
+#else
+  __u64 leader_start = parent->group_leader->start_boottime;
+#endif
+  if (!in_targets(READ(parent, tgid), 0, leader_start)) return;
+  struct dwell_target_key key = {.id = pid};
+  __u64 start = READ(child, start_boottime);
+  if (bpf_map_update_elem(&targets, &key, &start, BPF_ANY) != 0) {
+    count(DWELL_LOSS_TARGETS_FULL, 0);
+    return;
+  }
+  target_hints[pid & (DWELL_TARGET_HINTS - 1)] = 1;
+}
+
+HOOK("sched_wakeup_new")
+int on_sched_wakeup_new(__u64* ctx) {
+  struct task_struct* task = (void*)ctx[0];
+  inherit_target(task);
+  if (!maybe_target(task) || window.start_ns == 0) return 0;
+  __u64 now = bpf_ktime_get_ns();
+  if (window.end_ns && now >= window.end_ns) return 0;
+  struct thread_state* state = get_state(task, PHASE_OFF, DWELL_CLASS_NEW);
+  if (!state) return 0;
+  state->cause = DWELL_CAUSE_NEW_THREAD;
+  state->user_stack = DWELL_STACK_NONE;
+  state->since_ns = state->birth_ns = now;
+  state->born = now > window.start_ns;
+  state->gap = 0;
+  return 0;
+}
+
+static always_inline void next_life(struct task_struct* task, __u8 ended) {
+  if (!maybe_target(task) || window.start_ns == 0) return;
+  struct thread_state* state = find_state(task);
+  if (!state || state->phase != PHASE_RUNNING) return;
+  if (ended == DWELL_END_RENAMED && state->life >= config.renames_max) return;
+  __u64 now = bpf_ktime_get_ns();
+  if (window.end_ns && now >= window.end_ns) return;
+  struct scratch* scratch = get_scratch(&life_scratch);
+  if (!scratch) return;
+  book_running(state, now);
+  end_life(task, state, now, ended, scratch);
+  begin_life(task, state, now);
+}
+
+HOOK("sched_process_exec")
+int on_sched_process_exec(__u64* ctx) {
+  next_life((void*)ctx[0], DWELL_END_EXECUTED);
+  return 0;
+}
+
+/* Only a thread that renames itself: its state is nobody else's while it runs. exec renames too, and tells it above. */
+HOOK("task_rename")
+int on_task_rename(__u64* ctx) {
+  struct task_struct* task = (void*)ctx[0];
+  if (READ(task, pid) != (int)bpf_get_current_pid_tgid()) return 0;
+#ifdef DWELL_RAW_TP
+  if (BPF_CORE_READ_BITFIELD_PROBED(task, in_execve)) return 0;
+#else
+  if (BPF_CORE_READ_BITFIELD(task, in_execve)) return 0;
+#endif
+  next_life(task, DWELL_END_RENAMED);
+  return 0;
+}
+
+/* ---- the window ---- */
+
+/*
+ * Makes the state of a thread that had no event yet. An event that comes in between makes a state itself, and wins:
+ * what is written here is thrown away then.
+ */
+static always_inline void seed_thread(struct task_struct* task, struct scratch* scratch, bool read_stack) {
+  if (!is_target(task) || task->exit_state || find_state(task)) return;
+  struct thread_state initial = {.phase = PHASE_OFF, .cause = DWELL_CAUSE_UNKNOWN};
+  __u32 raw = live_state(task) & ~TASK_FREEZABLE;
+  bool user_side = has_user_side(task);
+  describe_life(task, &initial);
+  initial.user_stack = user_side ? DWELL_STACK_BEFORE_START : DWELL_STACK_NONE;
+  if (!user_side) initial.cause = DWELL_CAUSE_KTHREAD;
+  if (task->on_cpu) {
+    initial.phase = PHASE_RUNNING;
+  } else if (raw == TASK_RUNNING || raw & (TASK_WAKING | TASK_NEW)) {
+    initial.wait_class = DWELL_CLASS_RUNNABLE;
+  } else {
+    struct user_regs regs;
+    initial.raw_state = raw;
+    initial.wait_class = blocked_class(raw, BPF_CORE_READ_BITFIELD(task, in_iowait));
+    read_regs(task, &regs);
+    initial.cause = entry_cause(task, &regs);
+    if (user_side && read_stack && config.user_stacks)
+      initial.user_stack = take_user_stack(task, &initial, &regs, scratch, bpf_ktime_get_ns());
+  }
+  initial.gap = state_was_full;
+  if (!create_state(task, &initial)) {
+    state_was_full = 1;
+    count(DWELL_LOSS_STATE_FULL, 0);
+  }
+}
+
+SEC("iter/task")
+int seed(struct bpf_iter__task* ctx) {
+  struct scratch* scratch = get_scratch(&iterator_scratch);
+  struct task_struct* task = ctx->task;
+  if (task && scratch) seed_thread(task, scratch, false);
+  return 0;
+}
+
+#ifndef DWELL_RAW_TP
+/* Since 5.18: reads the user stacks of sleeping threads as well. */
+SEC("iter.s/task")
+int seed_with_stacks(struct bpf_iter__task* ctx) {
+  struct scratch* scratch = get_scratch(&iterator_scratch);
+  struct task_struct* task = ctx->task;
+  if (task && scratch) seed_thread(task, scratch, true);
+  return 0;
+}
+#endif
+
+/*
+ * Runs once, after the window: closes what is open and writes a record for every target that is still alive. The
+ * kernel calls again for the same thread when its record did not fit into the reader's buffer.
+ */
+SEC("iter/task")
+int close_window(struct bpf_iter__task* ctx) {
+  struct task_struct* task = ctx->task;
+  struct scratch* scratch = get_scratch(&iterator_scratch);
+  if (!task || !scratch || !is_target(task)) return 0;
+  struct dwell_thread_record* record = &scratch->record;
+  struct thread_state* state = find_state(task);
+  __u64 after = window.end_ns + 1;
+  if (!state) {
+    struct thread_state unseen = {};
+    describe_life(task, &unseen);
+    write_record(task, &unseen, after, DWELL_END_ALIVE, record);
+    record->flags |= DWELL_THREAD_UNSEEN;
+    bpf_seq_write(ctx->meta->seq, record, sizeof(*record));
+    return 0;
+  }
+  if (state->phase == PHASE_ENDED) return 0;
+  if (state->phase == PHASE_OFF) {
+    /* Walk, then claim: if the claim holds, the thread slept all the while and the stack is the right one. */
+    __u64 kernel_stack = DWELL_STACK_NOT_TAKEN;
+#ifndef DWELL_RAW_TP
+    if (config.kernel_stacks && is_blocked_class(state->wait_class))
+      kernel_stack = walk_and_remember(task, scratch, window.end_ns);
+#endif
+    if (claim(state, PHASE_OFF)) close_interval(task, state, scratch, after, kernel_stack);
+  } else if (claim(state, PHASE_RUNNING)) {
+    book_running(state, after);
+  }
+  if (!write_record(task, state, after, DWELL_END_ALIVE, record)) return 0;
+  if (bpf_seq_write(ctx->meta->seq, record, sizeof(*record)) == 0) state->phase = PHASE_ENDED;
+  return 0;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* A thread as the probe sees it: its fields, whether it is a target, and the state that the probe keeps for it. */
+#ifndef DWELL_BPF_TASK_H
+#define DWELL_BPF_TASK_H
+
+#include "maps.h"
+
+/*
+ * The probe is built twice. Normally its arguments are typed (tp_btf), fields are read by plain loads, and the
+ * state lives in task-local storage. With DWELL_RAW_TP they are plain addresses (raw_tp), read through a helper, and
+ * the state lives in a hash map keyed by the task's address.
+ */
+#ifdef DWELL_RAW_TP
+#define READ(pointer, field) BPF_CORE_READ(pointer, field)
+#else
+#define READ(pointer, field) ((pointer)->field)
+#endif
+
+enum phase {
+  PHASE_RUNNING = 1,
+  PHASE_OFF = 2,   /* off the CPU: blocked or runnable, by wait_class */
+  PHASE_CLOSED = 3, /* the window is over and the books are final */
+  PHASE_ENDED = 4, /* the record was sent */
+};
+
+/*
+ * Writers: the CPU that switches the thread in or out, which the run-queue lock orders; `waking_ns` alone is written
+ * by the waker's CPU.
+ */
+struct thread_state {
+  __u64 since_ns;      /* begin of the current phase; 0: before the probe saw the thread */
+  __u64 waking_ns;     /* last sched_waking since the last switch-in, 0: none */
+  __u64 user_stack;    /* of the current interval */
+  __u64 known_stack;   /* the last user stack found in known_stacks: most waits repeat */
+  __u64 thread;        /* id of this life */
+  __u64 birth_ns;
+  __u64 start_boottime_ns;
+  struct dwell_process_key process;
+  struct dwell_books books;
+  __u32 phase;
+  __u32 raw_state;
+  __u16 cause;
+  __u16 signature_way; /* where the last kernel stack was found */
+  __u8 wait_class;
+  __u8 born;           /* this life began inside the window */
+  __u8 gap;            /* the probe has no state for [window start, since_ns): state was full before */
+  __u8 zero;
+  __u32 life;          /* how many lives (execs, renames) came before */
+  char comm[DWELL_COMM_BYTES];
+};
+
+#ifdef DWELL_RAW_TP
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 65536);
+  __type(key, __u64);
+  __type(value, struct thread_state);
+} thread_states SEC(".maps");
+#else
+struct {
+  __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+  __uint(map_flags, BPF_F_NO_PREALLOC);
+  __type(key, int);
+  __type(value, struct thread_state);
+} thread_states SEC(".maps");
+#endif
+
+static always_inline struct thread_state* find_state(struct task_struct* task) {
+#ifdef DWELL_RAW_TP
+  __u64 key = (__u64)task;
+  return bpf_map_lookup_elem(&thread_states, &key);
+#else
+  return bpf_task_storage_get(&thread_states, task, 0, 0);
+#endif
+}
+
+/* Stores `initial` unless the task has state already; returns what is stored. */
+static always_inline struct thread_state* create_state(struct task_struct* task,
+                                                       struct thread_state* initial) {
+#ifdef DWELL_RAW_TP
+  __u64 key = (__u64)task;
+  bpf_map_update_elem(&thread_states, &key, initial, BPF_NOEXIST);
+  return bpf_map_lookup_elem(&thread_states, &key);
+#else
+  return bpf_task_storage_get(&thread_states, task, initial, BPF_LOCAL_STORAGE_GET_F_CREATE);
+#endif
+}
+
+static always_inline void forget_state(struct task_struct* task) {
+#ifdef DWELL_RAW_TP
+  __u64 key = (__u64)task;
+  bpf_map_delete_elem(&thread_states, &key);
+#endif
+  (void)task; /* task-local storage goes with the task */
+}
+
+/* Cheap and never wrong when it says no. Every switch of every thread passes here: keep it to a few loads. */
+static always_inline bool maybe_target(struct task_struct* task) {
+  if (config.all) return READ(task, pid) != 0;
+  __u32 pid = READ(task, tgid), tid = READ(task, pid);
+  return target_hints[pid & (DWELL_TARGET_HINTS - 1)] | target_hints[tid & (DWELL_TARGET_HINTS - 1)];
+}
+
+static always_inline bool in_targets(__u32 id, __u32 is_tid, __u64 start_boottime_ns) {
+  struct dwell_target_key key = {.id = id, .is_tid = is_tid};
+  __u64* start = bpf_map_lookup_elem(&targets, &key);
+  /* Else the number was used again by a stranger. User space knows start times to the clock tick only. */
+  return start && start_boottime_ns - *start < 10000000;
+}
+
+static always_inline bool is_kernel_thread(struct task_struct* task) {
+  return READ(task, flags) & PF_KTHREAD;
+}
+
+static always_inline bool is_target(struct task_struct* task) {
+  __u32 pid = READ(task, tgid);
+  if (READ(task, flags) & PF_IDLE || READ(task, pid) == 0 || pid == config.own_pid) return false;
+  if (is_kernel_thread(task) ? !config.kernel_threads : !config.user_threads) return false;
+  if (config.all) return true;
+#ifdef DWELL_RAW_TP
+  __u64 leader_start = BPF_CORE_READ(task, group_leader, start_boottime);
+#else
+  __u64 leader_start = task->group_leader->start_boottime;
+#endif
+  return in_targets(pid, 0, leader_start) ||
+         in_targets(READ(task, pid), 1, READ(task, start_boottime));
+}
+
+static always_inline void read_comm(struct task_struct* task, char* comm) {
+#ifdef DWELL_RAW_TP
+  bpf_probe_read_kernel(comm, DWELL_COMM_BYTES, (const void*)task + bpf_core_field_offset(task->comm));
+#else
+  bpf_probe_read_kernel(comm, DWELL_COMM_BYTES, task->comm);
+#endif
+}
+
+static always_inline void read_process_key(struct task_struct* task, struct dwell_process_key* key) {
+  key->pid = READ(task, tgid);
+  key->exec_id = (__u32)READ(task, self_exec_id);
+#ifdef DWELL_RAW_TP
+  key->start_boottime_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+#else
+  key->start_boottime_ns = task->group_leader->start_boottime;
+#endif
+}
+
+static always_inline __u64 mix(__u64 hash, __u64 word) {
+  hash = (hash ^ word) * 0x9ddfea08eb382d69ull;
+  return hash ^ (hash >> 43);
+}
+
+/* 64 bits over (tid, start, life): no counter shared by all CPUs, and unique as far as anybody will see. */
+static always_inline __u64 life_id(__u32 tid, __u64 start_boottime_ns, __u32 life) {
+  return mix(mix(mix(config.hash_seed, tid), start_boottime_ns), life);
+}
+
+/* A state as it is before the first event of a thread: off or on the CPU for longer than the probe can tell. */
+static always_inline void describe_life(struct task_struct* task, struct thread_state* state) {
+  read_process_key(task, &state->process);
+  read_comm(task, state->comm);
+  state->start_boottime_ns = READ(task, start_boottime);
+  state->thread = life_id(READ(task, pid), state->start_boottime_ns, state->life);
+}
+
+/* Set for good once a state could not be created: from then on a new state does not vouch for the past. */
+__u8 state_was_full = 0;
+
+static always_inline struct thread_state* begin_state(struct task_struct* task, __u32 phase,
+                                                      __u8 wait_class) {
+  struct thread_state initial = {.phase = phase, .wait_class = wait_class, .cause = DWELL_CAUSE_UNKNOWN};
+  if (!is_target(task)) return 0;
+  initial.user_stack = DWELL_STACK_BEFORE_START;
+  if (READ(task, flags) & PF_KTHREAD) initial.user_stack = DWELL_STACK_NONE;
+  describe_life(task, &initial);
+  initial.gap = state_was_full;
+  struct thread_state* state = create_state(task, &initial);
+  if (!state) {
+    state_was_full = 1;
+    count(DWELL_LOSS_STATE_FULL, 0);
+  }
+  return state;
+}
+
+/* The state of a target, made on the spot when this is the thread's first event; null for everybody else. */
+static always_inline struct thread_state* get_state(struct task_struct* task, __u32 phase,
+                                                    __u8 wait_class) {
+  struct thread_state* state = find_state(task);
+  return state ? state : begin_state(task, phase, wait_class);
+}
+
+#endif

@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <vector>
+
+#include "base/text.h"
+#include "export/export.h"
+#include "export/table_waits.h"
+#include "export/text_layout.h"
+#include "export/words.h"
+
+namespace dwell {
+namespace {
+
+constexpr size_t kWidthMin = 60;  // below it the columns no longer fit; lines get longer instead
+constexpr size_t kNameColumns = 32;
+constexpr size_t kTextColumnsMax = 80;
+
+uint64_t censored_ns(const ThreadTimes& times) {
+  return times.censored_run_queue_ns + times.censored_blocked_ns;
+}
+
+std::string header_section(const Profile& profile, const TableOptions& options) {
+  const Window& window = profile.window;
+  std::string out = heading(
+      options,
+      fmt::format("dwell {}: {}, window {} from {}", clip(profile.dwell_version, kTextColumnsMax),
+                  profile.target.empty() ? "unknown target" : clip(profile.target, kTextColumnsMax),
+                  format_duration(window.length_ns()),
+                  format_time(window.start_unix_ns).substr(0, 19) + "Z"));
+  out += fmt::format("\n{}, Linux {}, {}\n", clip(profile.host, kTextColumnsMax),
+                     clip(profile.kernel, kTextColumnsMax), plural(profile.cpus, "CPU"));
+  if (profile.options.empty()) return out;
+  std::string joined;
+  for (const std::string& option : profile.options) joined += option + " ";
+  return out + wrap("options: ", joined, 9, options.width);
+}
+
+std::string wall_line(const std::string& name, const ThreadTimes& times) {
+  return fmt::format("{}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}\n", pad(name, kNameColumns),
+                     format_duration(times.alive_ns), format_duration(times.running_ns),
+                     format_duration(times.run_queue_ns), format_duration(times.blocked_ns),
+                     format_duration(censored_ns(times)), format_duration(times.lost_ns));
+}
+
+struct ProcessTimes {
+  uint32_t process = 0;
+  uint64_t threads = 0;
+  ThreadTimes times;
+};
+
+// Longest time alive first.
+std::vector<ProcessTimes> times_by_process(const Profile& profile) {
+  std::vector<ProcessTimes> by_process(profile.processes.size());
+  for (uint32_t i = 0; i < by_process.size(); ++i) by_process[i].process = i;
+  for (const Thread& thread : profile.threads) {
+    ProcessTimes& sum = by_process[thread.process];
+    sum.threads += thread.folded ? thread.folded_count : 1;
+    sum.times.alive_ns += thread.times.alive_ns;
+    sum.times.running_ns += thread.times.running_ns;
+    sum.times.run_queue_ns += thread.times.run_queue_ns;
+    sum.times.blocked_ns += thread.times.blocked_ns;
+    sum.times.censored_run_queue_ns += thread.times.censored_run_queue_ns;
+    sum.times.censored_blocked_ns += thread.times.censored_blocked_ns;
+    sum.times.lost_ns += thread.times.lost_ns;
+  }
+  std::ranges::stable_sort(by_process, std::greater<>(),
+                           [](const ProcessTimes& p) { return p.times.alive_ns; });
+  return by_process;
+}
+
+std::string wall_section(const Profile& profile, const TableOptions& options, const Totals& sum) {
+  const ThreadTimes& all = sum.threads;
+  std::string out = "\n" +
+                    heading(options, fmt::format("{}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}",
+                                                 pad("Wall time", kNameColumns), "alive", "running",
+                                                 "CPU wait", "blocked", "censored", "lost")) +
+                    "\n";
+  out += wall_line("all", all);
+  out += fmt::format("{}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}\n", pad("", kNameColumns),
+                     percent(all.alive_ns, all.alive_ns), percent(all.running_ns, all.alive_ns),
+                     percent(all.run_queue_ns, all.alive_ns), percent(all.blocked_ns, all.alive_ns),
+                     percent(censored_ns(all), all.alive_ns), percent(all.lost_ns, all.alive_ns));
+  const std::vector<ProcessTimes> processes = times_by_process(profile);
+  const size_t shown = std::min(options.rows, processes.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const std::string threads = ", " + plural(processes[i].threads, "thread");
+    out += wall_line(process_text(profile, processes[i].process,
+                                  kNameColumns - std::min(kNameColumns, threads.size())) +
+                         threads,
+                     processes[i].times);
+  }
+  if (processes.size() > shown)
+    out += fmt::format("... and {}\n", plural(processes.size() - shown, "more process"));
+  return out;
+}
+
+uint64_t difference(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+
+// How far our books are from the kernel's own, over the threads for which it gave them.
+std::string schedstat_text(const Profile& profile) {
+  uint64_t alive = 0, running = 0, on_cpu = 0, our_queue = 0, its_queue = 0;
+  for (const Thread& thread : profile.threads) {
+    if (!thread.schedstat) continue;
+    alive += thread.times.alive_ns;
+    running += thread.times.running_ns;
+    on_cpu += thread.schedstat->on_cpu_ns;
+    our_queue += thread.times.run_queue_ns + thread.times.censored_run_queue_ns;
+    its_queue += thread.schedstat->run_queue_ns;
+  }
+  if (alive == 0) return "schedstat not available";
+  const double worst =
+      static_cast<double>(std::max(difference(running, on_cpu), difference(our_queue, its_queue)));
+  return fmt::format("schedstat agrees to {:.2f} %", 100 * worst / static_cast<double>(alive));
+}
+
+std::string conservation_section(const Profile& profile, const TableOptions& options,
+                                 const Totals& sum) {
+  const ThreadTimes& all = sum.threads;
+  return "\n" + wrap("Conservation: ",
+                     fmt::format("alive {} = running {} + run queue {} + blocked {} + censored {} "
+                                 "+ lost {}, residual {} ns; {}",
+                                 format_duration(all.alive_ns), format_duration(all.running_ns),
+                                 format_duration(all.run_queue_ns), format_duration(all.blocked_ns),
+                                 format_duration(censored_ns(all)), format_duration(all.lost_ns),
+                                 sum.residual_ns, schedstat_text(profile)),
+                     14, options.width);
+}
+
+std::string loss_line(const Loss& loss, size_t width) {
+  const std::string time = loss.ns ? ", " + format_duration(*loss.ns) : "";
+  return wrap("  ",
+              fmt::format("{}: {} times{}: {}", loss.name, grouped(loss.count), time, loss.meaning),
+              4, width);
+}
+
+std::string losses_section(const Profile& profile, const TableOptions& options) {
+  std::string lost, notes;
+  for (const Loss& loss : profile.losses) {
+    if (loss.count == 0 && loss.ns.value_or(0) == 0) continue;
+    (loss.is_loss ? lost : notes) += loss_line(loss, options.width);
+  }
+  std::string out = lost.empty() ? "Losses: none\n" : heading(options, "Losses") + "\n" + lost;
+  if (!notes.empty()) out += heading(options, "Also counted") + "\n" + notes;
+  return out;
+}
+
+std::string unresolved_section(const Profile& profile, const TableOptions& options) {
+  if (profile.unresolved.empty()) return "";
+  std::vector<const UnresolvedModule*> worst;
+  for (const UnresolvedModule& unresolved : profile.unresolved) worst.push_back(&unresolved);
+  std::ranges::stable_sort(worst, std::greater<>(),
+                           [](const UnresolvedModule* u) { return u->frames; });
+  std::string out = heading(options, "Frames without a name") + "\n";
+  const size_t shown = std::min(options.rows, worst.size());
+  for (size_t i = 0; i < shown; ++i) {
+    const std::string& path = profile.text(profile.modules[worst[i]->module].path);
+    out += wrap("  ",
+                fmt::format("{}: {}: {}; {}",
+                            path.empty() ? "[unknown]" : path.substr(0, kWrapBytesMax / 2),
+                            plural(worst[i]->frames, "frame"), worst[i]->reason, worst[i]->remedy),
+                4, options.width);
+  }
+  if (worst.size() > shown)
+    out += fmt::format("  ... and {}\n", plural(worst.size() - shown, "more module"));
+  return out;
+}
+
+std::string warnings_section(const Profile& profile, const TableOptions& options) {
+  std::string out;
+  for (size_t i = 0; i < profile.warnings.size(); ++i) {
+    if (i == options.rows) {
+      out += fmt::format("... and {}\n", plural(profile.warnings.size() - i, "more warning"));
+      break;
+    }
+    out += wrap("warning: ", profile.warnings[i], 9, options.width);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string table(const Profile& profile, const TableOptions& wanted) {
+  TableOptions options = wanted;
+  options.width = std::max(options.width, kWidthMin);
+  const Totals sum = totals(profile);
+  const uint64_t alive_ns = sum.threads.alive_ns;
+  return header_section(profile, options) + wall_section(profile, options, sum) +
+         causes_section(profile, options, alive_ns) + waits_section(profile, options, alive_ns) +
+         conservation_section(profile, options, sum) + losses_section(profile, options) +
+         unresolved_section(profile, options) + warnings_section(profile, options);
+}
+
+}  // namespace dwell

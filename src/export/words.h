@@ -1,0 +1,35 @@
+// The words that several outputs share: how a frame, a module kind, a thread's end are written.
+// Stable: scripts compare them. Used by the exporters; no state.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "export/export.h"
+#include "profile/profile.h"
+
+namespace dwell {
+
+// Text to show for a frame, never empty: its function, or module+0xaddress. Raw bytes: the caller
+// escapes.
+std::string frame_text(const Profile& profile, const Frame& frame);
+// Last component of the path; "" if there is no module.
+std::string_view module_text(const Profile& profile, const Module& module);
+
+const char* module_kind_name(ModuleKind kind);
+const char* resolution_name(Resolution how);
+const char* frame_kind_name(FrameKind kind);
+const char* thread_end_name(ThreadEnd end);
+const char* censored_name(const Row& row);  // "no", "left", "right", "both"
+const char* view_name(View view);           // "off_cpu", "blocked", "run_queue"
+
+uint64_t time_of(const Row& row, View view);
+
+// What stands at the root of a stack whose outer frames are missing, and for a stack without any.
+constexpr std::string_view kTruncatedRoot = "[truncated]";
+constexpr std::string_view kNoStack = "[no stack]";
+
+// "2026-11-30T11:41:47.123456789Z"
+std::string format_time(uint64_t unix_ns);
+
+}  // namespace dwell

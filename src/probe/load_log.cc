@@ -1,0 +1,74 @@
+#include "probe/load_log.h"
+
+#include <bpf/libbpf.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+namespace dwell::probe {
+namespace {
+
+constexpr size_t kLogBytesMax = 4 << 20;
+std::string* current_log = nullptr;
+
+int append_to_log(libbpf_print_level level, const char* format, va_list arguments) {
+  if (level == LIBBPF_DEBUG || current_log == nullptr || current_log->size() > kLogBytesMax) return 0;
+  char line[8192];
+  vsnprintf(line, sizeof line, format, arguments);
+  // Harmless without CAP_SYS_RESOURCE: the kernel has not charged BPF memory to RLIMIT_MEMLOCK since 5.11.
+  if (std::string_view(line).find("RLIMIT_MEMLOCK") == std::string_view::npos) *current_log += line;
+  return 0;
+}
+
+std::string last_lines(const std::string& text, int count) {
+  size_t at = text.size();
+  while (at > 0 && count >= 0)
+    if (text[--at] == '\n') --count;
+  return text.substr(at == 0 ? 0 : at + 1);
+}
+
+std::string save_log(const std::string& log) {
+  std::string path = "/tmp/dwell-bpf-log.XXXXXX";
+  Fd fd(mkstemp(path.data()));
+  if (!fd || write(fd.get(), log.data(), log.size()) < 0) return "";
+  return path;
+}
+
+}  // namespace
+
+LoadLog::LoadLog() {
+  current_log = new std::string;
+  libbpf_set_print(append_to_log);
+}
+
+LoadLog::~LoadLog() {
+  delete current_log;
+  current_log = nullptr;
+}
+
+std::unexpected<Error> LoadLog::explain(int code) const {
+  utsname system = {};
+  uname(&system);
+  if (code == EPERM || code == EACCES) {
+    if (current_log->find("processed ") == std::string::npos)
+      return privilege_error(fmt::format(
+          "the kernel refuses to load BPF programs ({}): run as root, or with CAP_BPF and CAP_PERFMON; a container's "
+          "seccomp profile or kernel lockdown can refuse too. `dwell doctor` tells which",
+          strerrorname_np(code)));
+  }
+  std::string text = printable("");
+  for (const char c : last_lines(*current_log, 20)) text += c == '\n' ? "\n  " : printable(std::string_view(&c, 1));
+  const std::string path = current_log->size() > text.size() ? save_log(*current_log) : "";
+  return privilege_error(fmt::format("kernel {} refuses the probe ({}){}:\n  {}", system.release,
+                                     strerrorname_np(code) ?: std::to_string(code).c_str(),
+                                     path.empty() ? "" : "; the whole log is in " + path, text));
+}
+
+}  // namespace dwell::probe

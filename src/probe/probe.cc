@@ -1,0 +1,262 @@
+#include "probe/probe.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <linux/btf.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/fd.h"
+#include "off_cpu.skel.h"
+#include "probe/load_log.h"
+
+namespace dwell::probe {
+namespace {
+
+using std::chrono::milliseconds;
+
+uint64_t monotonic_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+struct SkeletonDeleter {
+  void operator()(off_cpu* skeleton) const { off_cpu__destroy(skeleton); }
+};
+
+// Number of arguments of the sched_switch tracepoint on the running kernel: 3, or 4 since 5.18.
+Result<int> count_switch_arguments() {
+  btf* kernel = btf__load_vmlinux_btf();
+  if (kernel == nullptr)
+    return privilege_error(
+        "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): /sys/kernel/btf/vmlinux is missing; use a kernel with BTF, "
+        "as every Debian kernel since 11 is");
+  int count = 0;
+  const int id = btf__find_by_name_kind(kernel, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+  if (id > 0) {
+    const btf_type* pointer = btf__type_by_id(kernel, btf__type_by_id(kernel, static_cast<uint32_t>(id))->type);
+    const btf_type* prototype = btf__type_by_id(kernel, pointer->type);
+    count = btf_vlen(prototype) - 1;  // the first is the tracepoint's own data
+  }
+  btf__free(kernel);
+  return count;
+}
+
+// Hash maps without preallocation are safe in scheduler tracepoints since 6.1 (bpf_mem_alloc), and cost only what
+// they hold. Before, they are allocated in full.
+bool can_allocate_lazily() {
+  btf* kernel = btf__load_vmlinux_btf();
+  const bool lazily = kernel != nullptr && btf__find_by_name_kind(kernel, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
+  btf__free(kernel);
+  return lazily;
+}
+
+uint32_t power_of_two_at_least(uint32_t bytes, uint32_t minimum) {
+  uint32_t size = minimum;
+  while (size < bytes && size < (1u << 30)) size *= 2;
+  return size;
+}
+
+}  // namespace
+
+struct Probe::Impl {
+  std::unique_ptr<off_cpu, SkeletonDeleter> skeleton;
+  ProbeOptions options;
+  ProbeMaps maps;
+  Fd rows[2];
+  bool seeds_stacks = false;
+  std::vector<std::string> notes;
+
+  Status configure();
+  Status create_rows();
+  void size_maps();
+  void set_config(int switch_arguments);
+  Status run_seed();
+};
+
+void Probe::Impl::set_config(int switch_arguments) {
+  dwell_config& config = const_cast<dwell_config&>(
+      reinterpret_cast<const volatile dwell_config&>(skeleton->rodata->config));
+  config.own_pid = static_cast<uint32_t>(getpid());
+  config.all = options.all;
+  config.follow = options.follow;
+  config.user_threads = options.user_threads;
+  config.kernel_threads = options.kernel_threads;
+  config.user_stacks = options.user_stacks;
+  config.kernel_stacks = options.kernel_stacks;
+  config.runnable_kernel_stacks = options.runnable_kernel_stacks;
+  config.class_mask = options.class_mask;
+  config.state_mask = options.state_mask;
+  config.min_ns = options.min_ns;
+  config.max_ns = options.max_ns;
+  config.verify_every = options.verify_every;
+  config.renames_max = options.renames_max;
+  if (options.signatures) {
+    config.sched_text_start = options.sched_text_start;
+    config.sched_text_end = options.sched_text_end;
+  }
+  uint64_t seed = 0;
+  if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) seed = monotonic_ns();
+  config.hash_seed = seed;
+  skeleton->rodata->switch_tells_state = switch_arguments >= 4;
+}
+
+void Probe::Impl::size_maps() {
+  const uint32_t page = static_cast<uint32_t>(sysconf(_SC_PAGESIZE));
+  const bool lazily = can_allocate_lazily();
+  bpf_map__set_max_entries(skeleton->maps.known_stacks, options.stacks);
+  bpf_map__set_max_entries(skeleton->maps.stacks, power_of_two_at_least(options.stack_ring_bytes, page));
+  bpf_map__set_max_entries(skeleton->maps.threads, power_of_two_at_least(options.thread_ring_bytes, page));
+  bpf_map__set_max_entries(skeleton->maps.samples, power_of_two_at_least(64 << 10, page));
+  if (lazily) {
+    bpf_map__set_map_flags(skeleton->maps.known_stacks, BPF_F_NO_PREALLOC);
+    bpf_map__set_map_flags(skeleton->maps.signatures, BPF_F_NO_PREALLOC);
+    bpf_map__set_map_flags(bpf_map__inner_map(skeleton->maps.epoch), BPF_F_NO_PREALLOC);
+  }
+  seeds_stacks = libbpf_probe_bpf_helper(BPF_PROG_TYPE_TRACING, BPF_FUNC_copy_from_user_task, nullptr) == 1;
+  bpf_program__set_autoload(skeleton->progs.seed, !seeds_stacks);
+  bpf_program__set_autoload(skeleton->progs.seed_with_stacks, seeds_stacks);
+  if (!seeds_stacks)
+    notes.push_back("this kernel (before 5.18) cannot read the user stacks of threads blocked since before the start");
+}
+
+Status Probe::Impl::create_rows() {
+  LIBBPF_OPTS(bpf_map_create_opts, create, .map_flags = bpf_map__map_flags(bpf_map__inner_map(skeleton->maps.epoch)));
+  for (int i = 0; i < 2; ++i) {
+    rows[i] = Fd(bpf_map_create(BPF_MAP_TYPE_HASH, i == 0 ? "dwell_rows0" : "dwell_rows1", sizeof(dwell_row_key),
+                                sizeof(dwell_row), options.rows, &create));
+    if (!rows[i])
+      return errno_error(errno, fmt::format("cannot create a map of {} rows; try a smaller --rows", options.rows));
+    maps.rows[i] = rows[i].get();
+  }
+  const uint32_t zero = 0;
+  if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.epoch), &zero, &maps.rows[0], BPF_ANY) != 0)
+    return errno_error(errno, "cannot put the row map in place");
+  return {};
+}
+
+Result<Probe> Probe::load(const ProbeOptions& options) {
+  DWELL_ASSIGN(const int switch_arguments, count_switch_arguments());
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  LoadLog log;
+  impl->skeleton.reset(off_cpu__open());
+  if (!impl->skeleton) return errno_error(errno, "cannot open the BPF object");
+  impl->set_config(switch_arguments);
+  impl->size_maps();
+  if (const int failure = off_cpu__load(impl->skeleton.get()); failure != 0) return log.explain(-failure);
+  auto& maps = impl->skeleton->maps;
+  impl->maps.epoch = bpf_map__fd(maps.epoch);
+  impl->maps.overflow = bpf_map__fd(maps.overflow);
+  impl->maps.counters = bpf_map__fd(maps.counters);
+  impl->maps.lost_threads = bpf_map__fd(maps.lost_threads);
+  impl->maps.stacks = bpf_map__fd(maps.stacks);
+  impl->maps.threads = bpf_map__fd(maps.threads);
+  impl->maps.samples = bpf_map__fd(maps.samples);
+  impl->maps.signatures = bpf_map__fd(maps.signatures);
+  DWELL_TRY(impl->create_rows());
+  return Probe(std::move(impl));
+}
+
+Probe::Probe(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Probe::Probe(Probe&&) noexcept = default;
+Probe& Probe::operator=(Probe&&) noexcept = default;
+Probe::~Probe() = default;
+
+Status Probe::add_target(const Target& target) {
+  const dwell_target_key key = {.id = target.id, .is_tid = target.is_thread};
+  if (bpf_map_update_elem(bpf_map__fd(impl_->skeleton->maps.targets), &key, &target.start_boottime_ns, BPF_ANY) != 0)
+    return errno_error(errno, fmt::format("cannot record {}: too many targets", target.id));
+  impl_->skeleton->bss->target_hints[target.id % DWELL_TARGET_HINTS] = 1;
+  return {};
+}
+
+Status Probe::attach() {
+  LoadLog log;
+  if (const int failure = off_cpu__attach(impl_->skeleton.get()); failure != 0) return log.explain(-failure);
+  return {};
+}
+
+Status Probe::Impl::run_seed() {
+  bpf_program* program = seeds_stacks ? skeleton->progs.seed_with_stacks : skeleton->progs.seed;
+  bpf_link* link = seeds_stacks ? skeleton->links.seed_with_stacks : skeleton->links.seed;
+  (void)program;
+  Fd iterator(bpf_iter_create(bpf_link__fd(link)));
+  if (!iterator) return errno_error(errno, "cannot iterate over the machine's threads");
+  char byte;
+  ssize_t n;
+  while ((n = read(iterator.get(), &byte, 1)) != 0)
+    if (n < 0 && errno != EAGAIN && errno != EINTR) return errno_error(errno, "cannot read the thread iterator");
+  return {};
+}
+
+Result<uint64_t> Probe::open_window() {
+  // Handlers begin to keep states when they see the start, and count from it on. It must lie ahead of the clock when
+  // they can see it: if this thread was held up, set it again.
+  auto& window = const_cast<volatile decltype(impl_->skeleton->bss->window)&>(impl_->skeleton->bss->window);
+  uint64_t start;
+  do {
+    start = monotonic_ns() + 2'000'000;
+    window.start_ns = start;
+  } while (monotonic_ns() + 500'000 > start);
+  DWELL_TRY(impl_->run_seed());
+  return start;
+}
+
+Result<std::vector<dwell_thread_record>> Probe::close_window() {
+  auto& window = const_cast<volatile decltype(impl_->skeleton->bss->window)&>(impl_->skeleton->bss->window);
+  uint64_t end;
+  do {
+    end = monotonic_ns() + 1'000'000;
+    window.end_ns = end;
+  } while (monotonic_ns() + 200'000 > end);
+  while (monotonic_ns() <= end) std::this_thread::sleep_for(milliseconds(1));
+  // Replacing an inner map waits until every handler that is under way has returned.
+  const uint32_t zero = 0;
+  uint32_t current = 0;
+  if (bpf_map_lookup_elem(impl_->maps.epoch, &zero, &current) != 0)
+    return errno_error(errno, "cannot read the epoch");
+  for (const int rows : impl_->maps.rows) {
+    bpf_map_info info = {};
+    uint32_t size = sizeof info;
+    if (bpf_obj_get_info_by_fd(rows, &info, &size) == 0 && info.id == current &&
+        bpf_map_update_elem(impl_->maps.epoch, &zero, &rows, BPF_ANY) != 0)
+      return errno_error(errno, "cannot wait for the probe's handlers");
+  }
+  Fd iterator(bpf_iter_create(bpf_link__fd(impl_->skeleton->links.close_window)));
+  if (!iterator) return errno_error(errno, "cannot iterate over the machine's threads");
+  DWELL_ASSIGN(std::string bytes, read_all(iterator.get(), "the thread iterator", size_t{4} << 30));
+  std::vector<dwell_thread_record> records(bytes.size() / sizeof(dwell_thread_record));
+  std::memcpy(records.data(), bytes.data(), records.size() * sizeof(dwell_thread_record));
+  return records;
+}
+
+const ProbeMaps& Probe::maps() const { return impl_->maps; }
+uint64_t Probe::window_start_ns() const { return impl_->skeleton->bss->window.start_ns; }
+uint64_t Probe::window_end_ns() const { return impl_->skeleton->bss->window.end_ns; }
+std::vector<std::string> Probe::notes() const { return impl_->notes; }
+
+uint64_t Probe::kernel_memory_bytes() const {
+  uint64_t sum = 0;
+  const auto add = [&](int fd) {
+    const auto info = read_file(fmt::format("/proc/self/fdinfo/{}", fd), 1 << 16);
+    const size_t at = info ? info->find("\nmemlock:") : std::string::npos;
+    if (at != std::string::npos) sum += std::strtoull(info->c_str() + at + 9, nullptr, 10);
+  };
+  const bpf_map* map;
+  bpf_object__for_each_map(map, impl_->skeleton->obj) add(bpf_map__fd(map));
+  for (const int rows : impl_->maps.rows) add(rows);
+  return sum;
+}
+
+}  // namespace dwell::probe

@@ -1,0 +1,134 @@
+#include "ring/ring_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ring/loss_report.h"
+
+namespace dwell {
+
+SamplePlan plan_sample(uint64_t payload_bytes, bool exact_length) {
+  SamplePlan plan;
+  plan.payload_bytes = payload_bytes;
+  plan.record_bytes = ring::sample_record_size(payload_bytes);
+  plan.raw_size = static_cast<uint32_t>(plan.record_bytes - ring::kRawPrefix);
+  uint64_t misc = ring::kMiscKernel;
+  if (exact_length) misc |= (plan.raw_size - payload_bytes) << ring::kMiscPadShift;
+  plan.header = ring::kRecordSample | misc << 32 | plan.record_bytes << 48;
+  return plan;
+}
+
+LostBytes lost_bytes(uint64_t id, uint64_t lost) {
+  return {ring::kRecordLost | ring::kLostRecordSize << 48, id, lost};
+}
+
+Result<RingWriter> RingWriter::create(const RingMemory& memory, const WriterOptions& options) {
+  DWELL_TRY(RingReader::create(memory));  // same demands on the memory
+  return RingWriter(memory, options);
+}
+
+PutOutcome RingWriter::put(std::span<const std::byte> data, std::span<const std::byte> capture) {
+  // Each is checked alone so that their sum cannot overflow.
+  if (data.size() > ring::kMaxPayload || capture.size() > ring::kMaxPayload ||
+      data.size() + capture.size() > ring::kMaxPayload) {
+    __atomic_fetch_add(&memory_.meta->extension.drop_too_big, 1, __ATOMIC_RELAXED);
+    return PutOutcome::kTooBig;
+  }
+  const SamplePlan plan = plan_sample(data.size() + capture.size(), options_.exact_length);
+  if (plan.record_bytes > ring::usable_bytes(memory_.data_size)) {
+    count_lost();
+    return PutOutcome::kFull;
+  }
+  if (!options_.backward) return put_forward(plan, data, capture);
+  put_backward(plan, data, capture);
+  return PutOutcome::kWritten;
+}
+
+PutOutcome RingWriter::put_forward(const SamplePlan& plan, std::span<const std::byte> data,
+                                   std::span<const std::byte> capture) {
+  ring::MetaExtension& extension = memory_.meta->extension;
+  const uint64_t head = own_head();
+  const uint64_t free = free_bytes();
+  const uint64_t reported = reported_loss(extension, head);
+  const uint64_t lost = __atomic_load_n(&extension.lost_total, __ATOMIC_RELAXED);
+  uint64_t position = head;
+  if (lost == reported) {
+    if (plan.record_bytes > free) {
+      count_lost();
+      return PutOutcome::kFull;
+    }
+  } else if (plan.record_bytes + ring::kLostRecordSize <= free) {
+    const LostBytes record = lost_bytes(options_.lost_id, lost - reported);
+    copy_in(position, &record, sizeof record);
+    position += sizeof record;
+    prepare_loss_report(extension, reported, lost, position + plan.record_bytes);
+  } else if (plan.record_bytes <= free && free == ring::usable_bytes(memory_.data_size)) {
+    // LOST and this sample never fit together: the sample goes alone, the loss stays pending.
+    prepare_loss_report(extension, reported, reported, head);
+  } else {
+    count_lost();
+    return PutOutcome::kFull;
+  }
+  write_sample(position, plan, data, capture);
+  publish(position + plan.record_bytes);
+  return PutOutcome::kWritten;
+}
+
+void RingWriter::put_backward(const SamplePlan& plan, std::span<const std::byte> data,
+                              std::span<const std::byte> capture) {
+  // A snapshot taken meanwhile cuts off this many bytes below the head it finds.
+  uint64_t& largest = memory_.meta->extension.largest_record;
+  if (__atomic_load_n(&largest, __ATOMIC_RELAXED) < plan.record_bytes)
+    __atomic_store_n(&largest, plan.record_bytes, __ATOMIC_SEQ_CST);
+  const uint64_t position = own_head() - plan.record_bytes;
+  write_sample(position, plan, data, capture);
+  publish(position);
+}
+
+void RingWriter::write_sample(uint64_t position, const SamplePlan& plan,
+                              std::span<const std::byte> data, std::span<const std::byte> capture) {
+  copy_in(position, &plan.header, sizeof plan.header);
+  copy_in(position + 8, &plan.raw_size, sizeof plan.raw_size);
+  position += ring::kRawPrefix;
+  copy_in(position, data.data(), data.size());
+  copy_in(position + data.size(), capture.data(), capture.size());
+  const uint64_t zeros = 0;
+  copy_in(position + plan.payload_bytes, &zeros, plan.raw_size - plan.payload_bytes);
+}
+
+void RingWriter::copy_in(uint64_t position, const void* from, uint64_t size) {
+  if (size == 0) return;
+  const uint64_t offset = position & (memory_.data_size - 1);
+  const uint64_t front = memory_.mirrored ? size : std::min(size, memory_.data_size - offset);
+  std::memcpy(memory_.data + offset, from, front);
+  if (front < size)
+    std::memcpy(memory_.data, static_cast<const std::byte*>(from) + front, size - front);
+}
+
+uint64_t RingWriter::own_head() const {
+  return __atomic_load_n(&memory_.meta->data_head, __ATOMIC_RELAXED);
+}
+
+void RingWriter::publish(uint64_t head) {
+  // Pairs with the reader's acquire of head: the record is complete.
+  __atomic_store_n(&memory_.meta->data_head, head, __ATOMIC_RELEASE);
+}
+
+void RingWriter::count_lost() {
+  __atomic_fetch_add(&memory_.meta->extension.lost_total, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t RingWriter::pending_loss() const {
+  const ring::MetaExtension& extension = memory_.meta->extension;
+  return __atomic_load_n(&extension.lost_total, __ATOMIC_RELAXED) -
+         reported_loss(extension, own_head());
+}
+
+uint64_t RingWriter::free_bytes() const {
+  // Pairs with the reader's release of tail: it has read what we are about to overwrite.
+  const uint64_t used = own_head() - __atomic_load_n(&memory_.meta->data_tail, __ATOMIC_ACQUIRE);
+  const uint64_t usable = ring::usable_bytes(memory_.data_size);
+  return used <= usable ? usable - used : 0;  // an impossible tail means full, never more room
+}
+
+}  // namespace dwell
