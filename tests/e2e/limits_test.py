@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""Low limits on open files and locked memory: it starts all the same, or says which limit and how much it needs."""
+import os
+
+from dwell_e2e import DWELL, check, finish, load, out, program, run
+
+
+def story(label, limits, word=None):
+    path = out("x.dwell")
+    done = run(["sh", "-c", f"{limits} && exec {DWELL} record -o {path} -- {program('nap')} --waits 20"], timeout=30)
+    if done.returncode == 0:
+        profile = load(path)
+        count = sum(r["count"] for r in profile.rows(cause={"clock_nanosleep"}))
+        check(count == 20, f"{label}: works, {count} naps of 20")
+        os.unlink(path)
+    else:
+        check(word is not None and word in done.stderr.lower() and not os.path.exists(path),
+              f"{label}: exit {done.returncode}: {done.stderr.strip()[:300]}")
+
+
+story("8 open files, raisable", "ulimit -Sn 8")
+story("8 open files and no more", "ulimit -n 8", "open files")
+story("no locked memory", "ulimit -l 0")
+story("no memory lock and no raise", "ulimit -Hl 0")
+finish()
