@@ -30,8 +30,8 @@ story(["--min", "10ms"], ["f20", "f200"])
 story(["--max", "100000us"], ["f2", "f20"])
 
 for option, word in (("--min", "-1ms"), ("--max", "99999999999999999999999h"), ("--min", "abc"), ("--min", "10parsecs"),
-                     ("--min", ""), ("--max", "1e400s"), ("-d", "-5s"), ("-d", "0x"), ("--rows", "-1"), ("--stacks", "0"),
-                     ("--rows", "99999999999999999999"), ("--threads-ring", "-3"), ("--class", "sleepy"), ("--state", "purple")):
+                     ("--max", "1e400s"), ("-d", "-5s"), ("-d", "0x"), ("--rows", "-1"), ("--stacks", "0"),
+                     ("--rows", "99999999999999999999"), ("--thread-ring", "-3"), ("--class", "sleepy"), ("--state", "purple")):
     done = run([DWELL, "record", f"{option}={word}" if option.startswith("--") else option + word, "--", "true"], timeout=10)
     check(done.returncode == 2 and option in done.stderr, f"{option} {word!r}: exit {done.returncode}, says: {done.stderr.strip()[:160]}")
 finish()
