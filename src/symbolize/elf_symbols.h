@@ -1,0 +1,50 @@
+// Collects the functions of an ELF file from .symtab, .dynsym and the PLT, within a memory budget.
+// Called by the object table, once per object: for the file itself, its debug file or the ELF file
+// inside .gnu_debugdata.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "symbolize/elf_file.h"
+#include "symbolize/symbol_table.h"
+
+namespace dwell::symbolize {
+
+class SymbolCollector {
+ public:
+  static constexpr uint64_t kNameTableMax = uint64_t{1} << 30;
+  static constexpr size_t kNameMax = 64 << 10;  // longer names are cut
+
+  // `segments` are those of the file that runs; a debug file's own may be junk.
+  SymbolCollector(std::vector<LoadSegment> segments, size_t memory_max)
+      : segments_(std::move(segments)), memory_max_(memory_max) {}
+
+  // Adds the functions of the section of that type (SHT_SYMTAB or SHT_DYNSYM) and returns how many
+  // there were; 0 without such a section. `elf` has its sections read.
+  Result<size_t> add_table(const ElfFile& elf, uint32_t section_type, Resolution how);
+  // Names the stubs of .plt and .plt.sec after the function they jump to (x86-64 only).
+  void add_plt(const ElfFile& elf);
+
+  size_t size() const { return symbols_.size(); }
+  SymbolTable build() && { return SymbolTable(std::move(symbols_), std::move(names_)); }
+
+ private:
+  struct Range {
+    uint64_t start, end;
+  };
+  struct TextSections;
+  Status read_symbols(const ElfFile& elf, const Section& table, Resolution how,
+                      std::vector<Symbol>& out) const;
+  Status read_names(const ElfFile& elf, const Section& table, std::vector<Symbol>& symbols);
+  bool in_text(uint64_t address) const;
+  Status check_memory(size_t more_symbols) const;
+
+  std::vector<LoadSegment> segments_;
+  size_t memory_max_;
+  std::vector<Symbol> symbols_;
+  SymbolNames names_;
+};
+
+}  // namespace dwell::symbolize

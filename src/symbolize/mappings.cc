@@ -1,0 +1,113 @@
+#include "symbolize/mappings.h"
+
+#include <algorithm>
+
+namespace dwell::symbolize {
+namespace {
+
+bool agree(uint64_t a, uint64_t b) { return a == 0 || b == 0 || a == b; }
+
+// Two sightings of one mapping, or two pieces of it: same file, same file offset per address.
+bool continues(const Mapping& a, const Mapping& b) {
+  if (a.backing.is_file() != b.backing.is_file()) return false;
+  if (!a.backing.is_file()) return a.backing.path == b.backing.path;
+  return a.start - a.page_offset == b.start - b.page_offset && a.backing.path == b.backing.path &&
+         agree(a.backing.inode, b.backing.inode) &&
+         (a.backing.build_id.empty() || b.backing.build_id.empty() ||
+          a.backing.build_id == b.backing.build_id);
+}
+
+// Takes from an earlier sighting what the later one does not know.
+void inherit(Mapping& later, const Mapping& earlier) {
+  later.from_ns = std::min(later.from_ns, earlier.from_ns);
+  if (later.object == kUnidentified) later.object = earlier.object;
+  if (later.backing.build_id.empty()) later.backing.build_id = earlier.backing.build_id;
+  if (later.backing.inode == 0) {
+    later.backing.device = earlier.backing.device;
+    later.backing.inode = earlier.backing.inode;
+    later.backing.generation = earlier.backing.generation;
+  }
+}
+
+uint64_t distance(const Mapping& mapping, uint64_t time_ns) {
+  if (mapping.held_at(time_ns)) return 0;
+  return time_ns < mapping.from_ns ? mapping.from_ns - time_ns : time_ns - mapping.to_ns + 1;
+}
+
+}  // namespace
+
+void Mappings::retire(Mapping mapping, uint64_t to_ns) {
+  mapping.to_ns = std::max(to_ns, mapping.from_ns);
+  if (past_.size() >= kPastMax) past_.erase(past_.begin(), past_.begin() + kPastMax / 4);
+  past_.push_back(std::move(mapping));
+}
+
+void Mappings::add(Mapping mapping) {
+  // A JIT changes the protection of pieces of one anonymous region all the time; one mapping with
+  // the union of them says the same.
+  auto first = std::ranges::partition_point(
+      live_, [&](const Mapping& old) { return old.end <= mapping.start; });
+  std::vector<Mapping> rest;
+  auto last = first;
+  for (; last != live_.end() && last->start < mapping.end; ++last) {
+    if (continues(*last, mapping)) {
+      const uint64_t start = std::min(mapping.start, last->start);
+      if (mapping.backing.is_file()) mapping.page_offset -= mapping.start - start;
+      mapping.start = start;
+      mapping.end = std::max(mapping.end, last->end);
+      inherit(mapping, *last);
+      continue;
+    }
+    Mapping covered = *last;
+    covered.start = std::max(last->start, mapping.start);
+    covered.end = std::min(last->end, mapping.end);
+    covered.page_offset += covered.start - last->start;
+    if (last->start < mapping.start) {
+      rest.push_back(*last);
+      rest.back().end = mapping.start;
+    }
+    if (last->end > mapping.end) {
+      rest.push_back(*last);
+      rest.back().page_offset += mapping.end - last->start;
+      rest.back().start = mapping.end;
+    }
+    retire(std::move(covered), mapping.from_ns);
+  }
+  if (live_.size() + rest.size() >= kLiveMax) return;
+  rest.push_back(std::move(mapping));
+  std::ranges::sort(rest, {}, &Mapping::start);
+  const auto at = live_.erase(first, last);
+  live_.insert(at, std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
+}
+
+void Mappings::replace_all(std::vector<Mapping> current, uint64_t now_ns) {
+  std::vector<Mapping> old = std::move(live_);
+  live_.clear();
+  if (current.size() > kLiveMax) current.resize(kLiveMax);
+  for (Mapping& mapping : old) {
+    const auto seen = std::ranges::find_if(current, [&](const Mapping& now) {
+      return now.start < mapping.end && now.end > mapping.start && continues(now, mapping);
+    });
+    if (seen == current.end()) {
+      retire(std::move(mapping), now_ns);
+    } else {
+      inherit(*seen, mapping);
+    }
+  }
+  live_ = std::move(current);
+  std::ranges::sort(live_, {}, &Mapping::start);
+}
+
+Mapping* Mappings::find(uint64_t address, uint64_t time_ns) {
+  const auto after = std::ranges::upper_bound(live_, address, {}, &Mapping::start);
+  Mapping* best = nullptr;
+  if (after != live_.begin() && std::prev(after)->holds(address)) best = &*std::prev(after);
+  if (best != nullptr && best->held_at(time_ns)) return best;
+  for (auto past = past_.rbegin(); past != past_.rend(); ++past) {
+    if (!past->holds(address)) continue;
+    if (best == nullptr || distance(*past, time_ns) < distance(*best, time_ns)) best = &*past;
+  }
+  return best;
+}
+
+}  // namespace dwell::symbolize

@@ -1,0 +1,73 @@
+// Opens files that other processes have mapped: the mapped file itself, never its namesake.
+//
+// Only regular files, never blocking: what the path names is looked at through O_PATH before it is
+// opened for reading, because opening a FIFO waits and opening a device acts. Paths of other
+// processes are resolved inside their root, so that a link cannot lead out of it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "symbolize/live_process.h"
+
+namespace dwell::symbolize {
+
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  int64_t modified_ns = 0;
+  uint64_t bytes = 0;
+
+  auto operator<=>(const FileIdentity&) const = default;
+};
+
+struct OpenedFile {
+  Fd fd;
+  FileIdentity identity;
+  int64_t born_unix_ns = 0;  // birth of the inode or, where unknown, its last change
+  bool deleted = false;      // no name leads to it any more
+};
+
+// The file of the mapping [start, end), through /proc/PID/map_files: deleted files and files of
+// other mount namespaces included. `link` receives the path that the kernel prints for it.
+Result<OpenedFile> open_mapped_file(const LiveProcess& process, uint64_t start, uint64_t end,
+                                    std::string* link);
+// The program of the process, even if it is deleted.
+Result<OpenedFile> open_executable(const LiveProcess& process);
+// `path` inside the root that `root_fd` (O_PATH) refers to.
+Result<OpenedFile> open_in_root(int root_fd, const std::string& path);
+
+// True if maps may print another device and inode than stat does: overlayfs, btrfs.
+bool reports_other_inodes(int fd);
+
+using RootId = uint32_t;
+
+// Root directories of processes, one file descriptor per distinct root, kept after the process'
+// exit so that its files are still found. Root 0 is our own.
+class Roots {
+ public:
+  static constexpr size_t kRootsMax = 64;
+
+  Roots();
+  // Our own root if the process' root cannot be opened or there are too many.
+  RootId of(const LiveProcess& process);
+  int fd(RootId root) const { return roots_[root].get(); }
+  // False: the root of the process is unknown to us, and its paths must be checked the more.
+  static constexpr RootId kOwn = 0;
+
+ private:
+  struct Key {
+    uint64_t namespace_inode, device, inode;
+    auto operator<=>(const Key&) const = default;
+  };
+  static Key key_of(const std::string& directory);
+  std::vector<Fd> roots_;
+  std::map<Key, RootId> ids_;
+};
+
+}  // namespace dwell::symbolize

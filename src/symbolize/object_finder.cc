@@ -1,0 +1,186 @@
+#include "symbolize/object_finder.h"
+
+#include <time.h>
+
+#include "symbolize/vdso.h"
+
+namespace dwell::symbolize {
+namespace {
+
+constexpr uint64_t kHighest32BitEnd = uint64_t{1} << 32;
+
+bool is_anonymous(const Backing& backing) {
+  return !backing.is_file() || backing.path.starts_with("/dev/zero") ||
+         backing.path.starts_with("/SYSV") || backing.path.starts_with("/anon_hugepage");
+}
+
+bool same_backing(const Backing& a, const Backing& b) {
+  if (a.path != b.path || a.build_id != b.build_id) return false;
+  return a.device == b.device && a.inode == b.inode && a.generation == b.generation;
+}
+
+// A moment of CLOCK_MONOTONIC on the wall clock, which file times are in.
+int64_t unix_time_of(uint64_t monotonic_ns) {
+  timespec wall{};
+  clock_gettime(CLOCK_REALTIME, &wall);
+  const int64_t now = wall.tv_sec * int64_t{1'000'000'000} + wall.tv_nsec;
+  return now - static_cast<int64_t>(monotonic_now_ns() - monotonic_ns);
+}
+
+std::string build_id_of(const OpenedFile& file) {
+  const auto bytes = FileBytes::of_file(file.fd.get(), "file");
+  if (!bytes) return {};
+  const auto elf = ElfFile::read(*bytes);
+  return elf ? elf->build_id() : std::string();
+}
+
+bool same_inode(const OpenedFile& file, const Backing& backing) {
+  return backing.inode != 0 && file.identity.inode == backing.inode &&
+         file.identity.device == backing.device;
+}
+
+// Is the file that a path leads to the one that was mapped? "" if so, else why not.
+std::string difference(const OpenedFile& file, const Mapping& mapping, bool alive) {
+  const Backing& backing = mapping.backing;
+  if (!backing.build_id.empty())
+    return build_id_of(file) == backing.build_id ? "" : "another build of the file is there now";
+  if (!same_inode(file, backing)) {
+    const bool unsure = reports_other_inodes(file.fd.get()) || backing.inode == 0;
+    return alive && unsure ? "" : "another file is there now";
+  }
+  if (alive) return "";  // the mapping holds the inode: its number cannot have been given again
+  constexpr int64_t kClockTickNs = 10'000'000;  // file times are this coarse
+  const int64_t mapped_at = unix_time_of(mapping.from_ns) + kClockTickNs;
+  const bool newer = file.born_unix_ns > mapped_at || file.identity.modified_ns > mapped_at;
+  return newer && mapping.from_ns != 0 ? "the file was replaced or changed after it was mapped"
+                                       : "";
+}
+
+}  // namespace
+
+ObjectId ObjectFinder::find(Image& image, Mapping& mapping, const LiveProcess* process) {
+  if (mapping.object != kUnidentified) return mapping.object;
+  const std::string& path = mapping.backing.path;
+  if (path == "[vdso]") {
+    mapping.object = find_vdso(mapping, process);
+  } else if (path == "[vsyscall]") {
+    mapping.object = objects_.add_named(path, ModuleKind::kVdso);
+    objects_.set_excuse(mapping.object, {"the vsyscall page has no symbols", ""});
+  } else if (path == "[uprobes]" || path == "[heap]" || path == "[stack]") {
+    mapping.object = objects_.add_named(path, ModuleKind::kAnonymous);
+    objects_.set_excuse(mapping.object, {"code outside any file", ""});
+  } else if (is_anonymous(mapping.backing)) {
+    mapping.object = anonymous(image);
+  } else {
+    mapping.object = find_file(image, mapping, process);
+  }
+  return mapping.object;
+}
+
+ObjectId ObjectFinder::anonymous(Image& image) {
+  if (image.anonymous_object == kUnidentified)
+    image.anonymous_object = objects_.add_anonymous("[anon]", ModuleKind::kAnonymous);
+  return image.anonymous_object;
+}
+
+ObjectId ObjectFinder::find_vdso(const Mapping& mapping, const LiveProcess* process) {
+  const bool is_32_bit = mapping.end <= kHighest32BitEnd;
+  std::string image;
+  if (!is_32_bit) image = own_vdso();
+  if (is_32_bit && process != nullptr) image = remote_vdso(*process, mapping.start, mapping.end);
+  if (!image.empty()) return objects_.add_image("[vdso]", std::move(image));
+  const ObjectId id = objects_.add_named("[vdso]", ModuleKind::kVdso);
+  objects_.set_excuse(id, {"the vDSO of the process could not be read", ""});
+  return id;
+}
+
+ObjectId ObjectFinder::find_file(Image& image, Mapping& mapping, const LiveProcess* process) {
+  for (const Mapping& other : image.mappings->live())
+    if (other.object != kUnidentified && same_backing(other.backing, mapping.backing))
+      return other.object;
+  failure_.clear();
+  std::optional<ObjectId> id;
+  if (process != nullptr) {
+    id = open_mapped(image, mapping, *process);
+    if (!id) id = open_program(image, mapping, *process);
+  }
+  if (!id) id = open_by_path(image, mapping, process != nullptr);
+  if (!id) return give_up(mapping, process != nullptr);
+  // A JIT may map its code twice through a memfd: that is code without a file.
+  if (objects_.info(*id).kind == ModuleKind::kMemfd && !objects_.is_elf(*id))
+    return anonymous(image);
+  return *id;
+}
+
+std::optional<ObjectId> ObjectFinder::open_mapped(const Image& image, const Mapping& mapping,
+                                                  const LiveProcess& process) {
+  std::string link;
+  auto file = open_mapped_file(process, mapping.start, mapping.end, &link);
+  if (!file) {
+    failure_ = file.error().message;
+    return std::nullopt;
+  }
+  // The range may hold another file by now.
+  const std::string& path = mapping.backing.path;
+  const std::string root = process.root_link();
+  const bool same_path = link == path || (root.size() > 1 && link == root + path);
+  const bool same = mapping.backing.build_id.empty()
+                        ? same_path || same_inode(*file, mapping.backing)
+                        : build_id_of(*file) == mapping.backing.build_id;
+  if (!same) {
+    failure_ = "another file is mapped there now";
+    return std::nullopt;
+  }
+  return objects_.add_file(std::move(*file), path, image.root);
+}
+
+std::optional<ObjectId> ObjectFinder::open_program(const Image& image, const Mapping& mapping,
+                                                   const LiveProcess& process) {
+  if (mapping.backing.path != image.executable) return std::nullopt;
+  auto file = open_executable(process);
+  if (!file) {
+    failure_ = file.error().message;
+    return std::nullopt;
+  }
+  const std::string why = difference(*file, mapping, true);
+  if (why.empty()) return objects_.add_file(std::move(*file), mapping.backing.path, image.root);
+  failure_ = why;
+  return std::nullopt;
+}
+
+std::optional<ObjectId> ObjectFinder::open_by_path(const Image& image, const Mapping& mapping,
+                                                   bool alive) {
+  const std::string& path = mapping.backing.path;
+  const std::string unescaped = unescape_newlines(path);
+  for (const RootId root : {image.root, Roots::kOwn}) {
+    for (const std::string& candidate : {path, unescaped}) {
+      auto file = open_in_root(roots_.fd(root), candidate);
+      if (!file) {
+        if (failure_.empty()) failure_ = file.error().message;
+        continue;
+      }
+      const std::string why = difference(*file, mapping, alive && root == image.root);
+      if (why.empty()) return objects_.add_file(std::move(*file), candidate, root);
+      failure_ = "cannot use " + candidate + ": " + why;
+      if (unescaped == path) break;
+    }
+    if (image.root == Roots::kOwn) break;
+  }
+  return std::nullopt;
+}
+
+ObjectId ObjectFinder::give_up(const Mapping& mapping, bool alive) {
+  const std::string_view bare = without_deleted_mark(mapping.backing.path);
+  const bool deleted = bare.size() != mapping.backing.path.size();
+  const ObjectId id =
+      objects_.add_named(std::string(bare), deleted ? ModuleKind::kDeletedFile : ModuleKind::kFile,
+                         mapping.backing.build_id);
+  if (objects_.excuse(id).reason.empty())
+    objects_.set_excuse(id, {failure_, alive ? "run dwell as root (CAP_SYS_ADMIN or "
+                                               "CAP_CHECKPOINT_RESTORE)"
+                                             : "the process had ended before its files were "
+                                               "opened; keep the file in place"});
+  return id;
+}
+
+}  // namespace dwell::symbolize

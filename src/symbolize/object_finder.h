@@ -1,0 +1,38 @@
+// From a mapping to the object behind it: opens the very file that is mapped, or says why not.
+// Called by the symbolizer when a first address of a mapping is located, and ahead of that for
+// files never seen before, while their process lives.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "symbolize/live_process.h"
+#include "symbolize/object_table.h"
+#include "symbolize/process_maps.h"
+
+namespace dwell::symbolize {
+
+class ObjectFinder {
+ public:
+  ObjectFinder(ObjectTable& objects, Roots& roots) : objects_(objects), roots_(roots) {}
+
+  // Sets mapping.object. `process` is nullptr once it has ended.
+  ObjectId find(Image& image, Mapping& mapping, const LiveProcess* process);
+
+ private:
+  ObjectId find_file(Image& image, Mapping& mapping, const LiveProcess* process);
+  ObjectId find_vdso(const Mapping& mapping, const LiveProcess* process);
+  ObjectId anonymous(Image& image);
+  std::optional<ObjectId> open_mapped(const Image& image, const Mapping& mapping,
+                                      const LiveProcess& process);
+  std::optional<ObjectId> open_program(const Image& image, const Mapping& mapping,
+                                       const LiveProcess& process);
+  std::optional<ObjectId> open_by_path(const Image& image, const Mapping& mapping, bool alive);
+  ObjectId give_up(const Mapping& mapping, bool alive);
+
+  ObjectTable& objects_;
+  Roots& roots_;
+  std::string failure_;  // of the last attempt
+};
+
+}  // namespace dwell::symbolize

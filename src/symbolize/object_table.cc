@@ -1,0 +1,204 @@
+#include "symbolize/object_table.h"
+
+#include <algorithm>
+
+#include "symbolize/symbol_loader.h"
+
+namespace dwell::symbolize {
+namespace {
+
+struct Naming {
+  std::string path;
+  ModuleKind kind;
+};
+
+// "/memfd:payload (deleted)" is what the kernel calls a file that never had a name.
+Naming naming_of(const std::string& path, bool deleted) {
+  constexpr std::string_view kMemfd = "/memfd:";
+  if (path.starts_with(kMemfd))
+    return {std::string(without_deleted_mark(path.substr(1))), ModuleKind::kMemfd};
+  if (deleted) return {std::string(without_deleted_mark(path)), ModuleKind::kDeletedFile};
+  return {path, ModuleKind::kFile};
+}
+
+}  // namespace
+
+ObjectTable::ObjectTable(const Options& options, Roots& roots) : options_(options), roots_(roots) {
+  Entry unknown;
+  unknown.info.path = "[unknown]";
+  unknown.excuse = {"the address lies in no executable mapping that was seen",
+                    "the process may have ended before its maps were read; start dwell first"};
+  entries_.push_back(std::move(unknown));
+}
+
+ObjectId ObjectTable::add_entry(Entry entry) {
+  if (entries_.size() >= kObjectsMax) return 0;
+  entries_.push_back(std::move(entry));
+  return static_cast<ObjectId>(entries_.size() - 1);
+}
+
+ObjectId ObjectTable::add_file(OpenedFile file, const std::string& path, RootId root) {
+  if (const auto known = by_identity_.find(file.identity); known != by_identity_.end()) {
+    if (!entries_[known->second].fd) keep_open(known->second, std::move(file.fd));
+    return known->second;
+  }
+  Entry entry;
+  const Naming naming = naming_of(path, file.deleted);
+  entry.info.path = naming.path;
+  entry.info.kind = naming.kind;
+  entry.identity = file.identity;
+  entry.root = root;
+  entry.is_file = true;
+  const auto bytes = FileBytes::of_file(file.fd.get(), path);
+  const auto elf = bytes ? ElfFile::read(*bytes) : Result<ElfFile>(std::unexpected(bytes.error()));
+  if (elf) {
+    entry.segments = elf->segments();
+    entry.info.build_id = elf->build_id();
+  } else {
+    entry.tried = true;
+    entry.excuse = {elf.error().message, "none: the file holds no symbols in ELF form"};
+  }
+  const auto build = std::pair(entry.info.build_id, file.identity.bytes);
+  if (!build.first.empty()) {
+    if (const auto known = by_build_id_.find(build); known != by_build_id_.end()) {
+      by_identity_[file.identity] = known->second;
+      return known->second;
+    }
+  }
+  const ObjectId id = add_entry(std::move(entry));
+  if (id == 0) return 0;
+  by_identity_[file.identity] = id;
+  if (!build.first.empty()) by_build_id_[build] = id;
+  keep_open(id, std::move(file.fd));
+  return id;
+}
+
+ObjectId ObjectTable::add_named(const std::string& name, ModuleKind kind,
+                                const std::string& build_id) {
+  const auto key = std::pair(name, kind);
+  if (const auto known = by_name_.find(key); known != by_name_.end()) return known->second;
+  const ObjectId id = add_anonymous(name, kind);
+  if (id == 0) return 0;
+  entries_[id].info.build_id = build_id;
+  by_name_[key] = id;
+  return id;
+}
+
+ObjectId ObjectTable::add_anonymous(const std::string& name, ModuleKind kind) {
+  Entry entry;
+  entry.info.path = name;
+  entry.info.kind = kind;
+  entry.tried = true;
+  return add_entry(std::move(entry));
+}
+
+ObjectId ObjectTable::add_image(const std::string& name, std::string image) {
+  const auto elf = ElfFile::read(FileBytes::of_memory(image));
+  if (!elf) return add_named(name, ModuleKind::kVdso);
+  const auto build = std::pair(elf->build_id(), uint64_t{image.size()});
+  if (const auto known = by_build_id_.find(build); known != by_build_id_.end())
+    return known->second;
+  Entry entry;
+  entry.info = {name, elf->build_id(), ModuleKind::kVdso};
+  entry.segments = elf->segments();
+  entry.image = std::move(image);
+  const ObjectId id = add_entry(std::move(entry));
+  if (id != 0) by_build_id_[build] = id;
+  return id;
+}
+
+uint64_t ObjectTable::to_address(ObjectId object, uint64_t file_offset,
+                                 uint64_t page_offset) const {
+  return to_virtual_address(entries_[object].segments, file_offset, page_offset)
+      .value_or(file_offset);
+}
+
+bool ObjectTable::is_addressed_by_ip(ObjectId object) const {
+  const Entry& entry = entries_[object];
+  const ModuleKind kind = entry.info.kind;
+  const bool file =
+      kind == ModuleKind::kFile || kind == ModuleKind::kDeletedFile || kind == ModuleKind::kMemfd;
+  return !file && entry.image.empty();
+}
+
+void ObjectTable::set_kind(ObjectId object, ModuleKind kind, const std::string& path) {
+  entries_[object].info.kind = kind;
+  entries_[object].info.path = path;
+}
+
+void ObjectTable::keep_open(ObjectId object, Fd fd) {
+  if (open_.size() >= options_.open_files_max) close_oldest();
+  entries_[object].fd = std::move(fd);
+  open_.push_front(object);
+  entries_[object].open_at = open_.begin();
+}
+
+void ObjectTable::close_oldest() {
+  if (open_.empty()) return;
+  // A deleted file cannot be opened again: close another one if there is any.
+  const auto replaceable = [&](ObjectId id) {
+    return entries_[id].info.kind == ModuleKind::kFile || entries_[id].tried;
+  };
+  auto victim = std::find_if(open_.rbegin(), open_.rend(), replaceable);
+  const ObjectId id = victim == open_.rend() ? open_.back() : *victim;
+  entries_[id].fd.reset();
+  open_.erase(entries_[id].open_at);
+}
+
+bool ObjectTable::reopen(ObjectId object) {
+  Entry& entry = entries_[object];
+  for (const RootId root : {entry.root, Roots::kOwn}) {
+    auto file = open_in_root(roots_.fd(root), entry.info.path);
+    if (!file) continue;
+    const auto known = by_identity_.find(file->identity);
+    if (known == by_identity_.end() || known->second != object) continue;
+    keep_open(object, std::move(file->fd));
+    return true;
+  }
+  return false;
+}
+
+const SymbolTable* ObjectTable::symbols(ObjectId object) {
+  Entry& entry = entries_[object];
+  if (!entry.tried) load(object);
+  if (entry.symbols != nullptr) loaded_.splice(loaded_.begin(), loaded_, entry.loaded_at);
+  return entry.symbols.get();
+}
+
+void ObjectTable::load(ObjectId object) {
+  Entry& entry = entries_[object];
+  entry.tried = true;
+  if (entry.is_file && !entry.fd && !reopen(object)) {
+    entry.excuse = {"the file was closed to save file descriptors and is gone by now",
+                    "raise the limit of open files"};
+    return;
+  }
+  const auto bytes = entry.is_file ? FileBytes::of_file(entry.fd.get(), entry.info.path)
+                                   : Result<FileBytes>(FileBytes::of_memory(entry.image));
+  if (!bytes) {
+    entry.excuse = {bytes.error().message, ""};
+    return;
+  }
+  const DebugPlaces places{roots_.fd(entry.root), roots_.fd(Roots::kOwn), options_.debug_dir};
+  LoadedSymbols loaded = load_symbols(*bytes, entry.info.path, places, options_.symbol_bytes_max);
+  ++tables_loaded_;
+  entry.excuse = {loaded.reason, loaded.remedy};
+  entry.symbols = std::move(loaded.table);
+  if (entry.symbols == nullptr) return;
+  symbol_bytes_ += entry.symbols->memory_bytes();
+  loaded_.push_front(object);
+  entry.loaded_at = loaded_.begin();
+  fit_budget(object);
+}
+
+void ObjectTable::fit_budget(ObjectId newest) {
+  while (symbol_bytes_ > options_.symbol_bytes_max && loaded_.back() != newest) {
+    Entry& victim = entries_[loaded_.back()];
+    symbol_bytes_ -= victim.symbols->memory_bytes();
+    victim.symbols.reset();
+    victim.tried = false;
+    loaded_.pop_back();
+  }
+}
+
+}  // namespace dwell::symbolize
