@@ -22,4 +22,13 @@ story("8 open files, raisable", "ulimit -Sn 8")
 story("8 open files and no more", "ulimit -n 8", "open files")
 story("no locked memory", "ulimit -l 0")
 story("no memory lock and no raise", "ulimit -Hl 0")
+
+# Ring sizes that the kernel would refuse are rounded up, or refused with the reason; never a bare EINVAL.
+for size in ("4096", "5000", "12288", "1048577", "100", "2147483649"):
+    done = run([DWELL, "record", "--thread-ring", size, "-o", out("r.dwell"), "--", program("nap"), "--waits", "5"], timeout=20)
+    works = done.returncode == 0 and sum(r["count"] for r in load(out("r.dwell")).rows(cause={"clock_nanosleep"})) == 5
+    check(works or (done.returncode == 2 and "--thread-ring" in done.stderr), f"--thread-ring {size}: exit {done.returncode} {done.stderr.strip()[:160]}")
+
+starts = [run([DWELL, "record", "-o", out("s.dwell"), "--", program("nap"), "--us", "100", "--waits", "5"]).returncode for _ in range(10)]
+check(starts == [0] * 10, f"it starts ten times of ten: {starts}")
 finish()

@@ -55,10 +55,13 @@ int main(int argc, char** argv) {
       (uint64_t)(option(argc, argv, "--ms", 1000 * option(argc, argv, "--seconds", 1))) * 1000000;
   rounds = option(argc, argv, "--rounds", 1);
   if (pipe(ping) || pipe(pong)) die("pipe");
-  pin_to_cpu((int)option(argc, argv, "--cpu", 0));
+  int cpu = (int)option(argc, argv, "--cpu", 0);
+  pin_to_cpu(cpu);
   pid_t child = fork();
   if (child < 0) die("fork");
   if (child == 0) {
+    int child_cpu = (int)option(argc, argv, "--child-cpu", cpu);
+    if (child_cpu != cpu) pin_to_cpu(child_cpu);
     close(ping[1]);
     close(pong[0]);
     descend(depth, answer);
