@@ -1,6 +1,7 @@
 // Two processes that hand a byte to and fro through pipes, pinned to one CPU: each hand-over is one
 // switch. Prints the round trips per second of each round. `--depth N` calls N functions first, so
 // that user stacks are that deep. usage: ping_pong [--seconds N] [--rounds N] [--depth N] [--cpu N]
+// [--child-cpu N]
 // [--gate]
 #include <signal.h>
 #include <sys/wait.h>
