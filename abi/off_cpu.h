@@ -218,13 +218,12 @@ struct dwell_thread_record {
 /* Loss and health counters, one array per CPU. Writer: probe. The names are in src/collect/loss.cc. */
 enum dwell_counter {
   DWELL_COUNT_SWITCHES = 0,          /* switches seen, targets only */
-  DWELL_COUNT_WAKINGS,
+  DWELL_COUNT_ROWS_INSERTED,         /* new rows, all epochs */
   DWELL_LOSS_STATE_FULL,             /* no state for a thread: its time until the next event is lost */
   DWELL_LOSS_ROWS_FULL,              /* ns: charged to the overflow row of the class */
   DWELL_LOSS_USER_STACKS_FULL,       /* known_stacks was full: placeholder rows carry the time */
   DWELL_LOSS_KERNEL_STACKS_FULL,
   DWELL_COUNT_STACK_RING_FULL,       /* not sent now, sent again at the next sight */
-  DWELL_LOSS_USER_STACK_FAULT,
   DWELL_LOSS_KERNEL_STACK_FAULT,
   DWELL_COUNT_STACK_TRUNCATED,
   DWELL_COUNT_STACK_INCOMPLETE,      /* user walks that did not reach a root frame */

@@ -137,7 +137,10 @@ static __attribute__((noinline)) void charge_row(struct thread_state* state, con
   }
   __builtin_memset(&scratch->row, 0, sizeof(scratch->row));
   add_to_row(&scratch->row, interval);
-  if (bpf_map_update_elem(rows, &key, &scratch->row, BPF_NOEXIST) != 0) charge_overflow(state, interval);
+  if (bpf_map_update_elem(rows, &key, &scratch->row, BPF_NOEXIST) == 0)
+    count(DWELL_COUNT_ROWS_INSERTED, 0);
+  else
+    charge_overflow(state, interval);
 }
 
 /*

@@ -85,16 +85,14 @@ static always_inline void send_sample(const struct dwell_signature_key* key, con
   if (key->way == NO_WAY || scratch->stack.count > DWELL_SIGNATURE_PAIRS) return;
   struct dwell_kernel_stack_sample* sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
   if (!sample) return; /* enough samples are waiting already */
-  __u64 words = (top - sp) / 8;
-  if (words > DWELL_SIGNATURE_WORDS) words = DWELL_SIGNATURE_WORDS;
+  __u64 bytes = top - sp;
+  if (bytes > sizeof(sample->stack)) bytes = sizeof(sample->stack);
   sample->key = *key;
   sample->walked_hash = walked_hash;
   sample->count = scratch->stack.count;
-  sample->words = words;
+  sample->words = bytes / 8;
   __builtin_memcpy(sample->ips, scratch->stack.ips, sizeof(sample->ips));
-  if (bpf_probe_read_kernel(sample->stack, (words & 255) * 8 > sizeof(sample->stack) ? 0 : (words & 255) * 8,
-                            (const void*)sp) != 0)
-    sample->words = 0;
+  if (bpf_probe_read_kernel(sample->stack, bytes, (const void*)sp) != 0) sample->words = 0;
   bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 }
 
@@ -117,7 +115,8 @@ static always_inline __u64 take_kernel_stack(struct task_struct* task, struct th
   if (config.sched_text_start == 0) return walk_and_remember(task, scratch, now);
   struct dwell_signature_key key = {.cause = state->cause};
   if (state->cause == DWELL_CAUSE_KTHREAD) key.tid = task->pid;
-  __u64 sp = task->thread.sp, top = (__u64)task->stack + X86_THREAD_BYTES;
+  __u64 sp = task->thread.sp;
+  __u64 top = (sp | (X86_THREAD_BYTES - 1)) + 1; /* stacks are aligned to their size */
   struct dwell_signature* signature = find_signature(state, &key, scratch, sp, top);
   if (signature) {
     count(DWELL_COUNT_KSTACK_HIT, 0);

@@ -1,6 +1,6 @@
-// Takes out of the probe's maps and rings what has come in since the last call. The recording loop calls `drain`
-// every 50 ms or so; the rings are sized for that. Rows are taken an epoch at a time: the probe writes to one row map
-// while the other is emptied, so no value is read half written.
+// Takes out of the probe's maps and rings what has come in since the last call. The recording loop
+// calls `drain` every 50 ms or so; the rings are sized for that. Rows are taken an epoch at a time:
+// the probe writes to one row map while the other is emptied, so no value is read half written.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +44,13 @@ class Drain {
 
   // Empties the rings; appends to `batch`.
   Status take_rings(Batch& batch);
-  // Swaps the epoch, then empties the row map that was in use. The kernel waits for running handlers in between.
+  // Swaps the epoch, then empties the row map that was in use. The kernel waits for running
+  // handlers in between.
   Status take_rows(Batch& batch);
-  // Entries in the row map in use, as far as a cheap count can tell: when to swap.
+  // Rows begun since the probe was loaded, over all epochs: tells how full the map in use is.
+  Result<uint64_t> rows_inserted() const;
   Result<std::vector<dwell_counter_cell>> read_counters() const;
-  Result<std::vector<dwell_row>> read_overflow() const;        // by class
+  Result<std::vector<dwell_row>> read_overflow() const;  // by class
   Result<dwell_lost_threads> read_lost_threads() const;
 
  private:

@@ -1,4 +1,5 @@
-// Every counter of the probe with its name, what it means and what helps. The names are stable (docs/losses.md).
+// Every counter of the probe with its name, what it means and what helps. The names are stable
+// (docs/losses.md).
 #pragma once
 
 #include <span>
@@ -12,7 +13,7 @@ struct CounterMeaning {
   dwell_counter counter;
   std::string_view name;
   std::string_view meaning;
-  bool is_loss;   // else information
+  bool is_loss;  // else information
   bool has_ns;
 };
 std::span<const CounterMeaning> counter_meanings();

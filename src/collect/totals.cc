@@ -25,7 +25,8 @@ size_t RowKeyHash::operator()(const dwell_row_key& key) const {
   uint64_t h = key.user_stack * 0x9e3779b97f4a7c15ull;
   h = (h ^ key.kernel_stack) * 0xc2b2ae3d27d4eb4full;
   h = (h ^ key.thread) * 0x165667b19e3779f9ull;
-  h = (h ^ (uint64_t{key.state} << 32 | uint64_t{key.cause} << 16 | uint64_t{key.wait_class} << 8 | key.censored)) *
+  h = (h ^ (uint64_t{key.state} << 32 | uint64_t{key.cause} << 16 | uint64_t{key.wait_class} << 8 |
+            key.censored)) *
       0x9ddfea08eb382d69ull;
   return static_cast<size_t>(h ^ (h >> 32));
 }
@@ -46,7 +47,8 @@ void Totals::add_rows(const std::vector<RawRow>& rows) {
 
 void Totals::add_threads(const std::vector<dwell_thread_record>& records) {
   for (const dwell_thread_record& record : records) {
-    if (threads_.contains(record.thread)) continue;  // a thread that died while the window was closed tells it twice
+    if (threads_.contains(record.thread))
+      continue;  // a thread that died while the window was closed tells it twice
     if (threads_.size() < limits_.threads) {
       threads_.emplace(record.thread, record);
     } else {
@@ -58,7 +60,8 @@ void Totals::add_threads(const std::vector<dwell_thread_record>& records) {
 }
 
 void Totals::add_overflow(const std::vector<dwell_row>& by_class) {
-  for (size_t i = 0; i < overflow_.size() && i < by_class.size(); ++i) add_row(overflow_[i], by_class[i]);
+  for (size_t i = 0; i < overflow_.size() && i < by_class.size(); ++i)
+    add_row(overflow_[i], by_class[i]);
 }
 
 void Totals::add_lost_threads(const dwell_lost_threads& lost) {

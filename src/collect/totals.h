@@ -1,5 +1,5 @@
-// The sums of a recording: rows of all epochs merged by key, every thread's record, every stack. Bounded: what does
-// not fit any more goes into the overflow row of its class and is counted.
+// The sums of a recording: rows of all epochs merged by key, every thread's record, every stack.
+// Bounded: what does not fit any more goes into the overflow row of its class and is counted.
 #pragma once
 
 #include <cstdint>

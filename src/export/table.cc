@@ -131,9 +131,9 @@ std::string conservation_section(const Profile& profile, const TableOptions& opt
 
 std::string loss_line(const Loss& loss, size_t width) {
   const std::string time = loss.ns ? ", " + format_duration(*loss.ns) : "";
-  return wrap("  ",
-              fmt::format("{}: {} times{}: {}", loss.name, grouped(loss.count), time, loss.meaning),
-              4, width);
+  return wrap(
+      "  ", fmt::format("{}: {}{}: {}", loss.name, plural(loss.count, "time"), time, loss.meaning),
+      4, width);
 }
 
 std::string losses_section(const Profile& profile, const TableOptions& options) {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kNameColumnsMax = 40;    // of a process or a cause
 constexpr size_t kModuleColumnsMax = 24;  // of the module beside a frame
+constexpr size_t kAlignedNameMax = 48;    // longer names push their module to the right
 constexpr size_t kFrameIndent = 7;
 
 const char* view_words(View view) {
@@ -46,22 +47,43 @@ uint64_t sum_of(const std::vector<WaitGroup>& groups, size_t first) {
   return sum;
 }
 
-std::string frame_line(const Profile& profile, uint32_t index, size_t times, size_t width) {
+// One line of a stack: a frame, and how often it follows itself (recursion).
+struct StackLine {
+  std::string name;
+  std::string module;  // of user frames with a name of their own
+  bool kernel = false;
+};
+
+StackLine stack_line(const Profile& profile, uint32_t index, size_t times, size_t width) {
   const Frame& frame = profile.frames[index];
-  const bool kernel = frame.kind == FrameKind::kKernel;
-  const std::string_view module =
-      frame.kind == FrameKind::kUser && !profile.text(frame.function).empty()
-          ? module_text(profile, profile.modules[frame.module])
-          : std::string_view();
   const std::string repeated = times > 1 ? fmt::format(" (x {})", times) : "";
-  const size_t room = width - kFrameIndent - 2 - repeated.size();
-  const std::string indent(kFrameIndent, ' ');
-  const char mark = kernel ? 'k' : ' ';
-  const std::string name = frame_text(profile, frame);
-  if (module.empty()) return fmt::format("{}{} {}{}\n", indent, mark, clip(name, room), repeated);
-  return fmt::format("{}{} {}{}  {}\n", indent, mark,
-                     clip(name, room - std::min(room / 2, kModuleColumnsMax + 2)), repeated,
-                     clip(module, kModuleColumnsMax));
+  StackLine line;
+  line.kernel = frame.kind == FrameKind::kKernel;
+  if (frame.kind == FrameKind::kUser && frame.function != 0)
+    line.module = clip(module_text(profile, profile.modules[frame.module]), kModuleColumnsMax);
+  const size_t room = width - kFrameIndent - 2 - repeated.size() -
+                      (line.module.empty() ? 0 : kModuleColumnsMax + 2);
+  line.name = clip(frame_text(profile, frame), room) + repeated;
+  return line;
+}
+
+// The modules stand in a column of their own, unless a name is longer than most.
+std::string format_stack(const std::vector<StackLine>& lines) {
+  size_t name_columns = 0;
+  for (const StackLine& line : lines)
+    if (!line.module.empty() && line.name.size() <= kAlignedNameMax)
+      name_columns = std::max(name_columns, line.name.size());
+  std::string out;
+  for (const StackLine& line : lines) {
+    out +=
+        fmt::format("{}{} {}", std::string(kFrameIndent, ' '), line.kernel ? 'k' : ' ', line.name);
+    if (!line.module.empty()) {
+      out.append(name_columns - std::min(name_columns, line.name.size()), ' ');
+      out += "  " + line.module;
+    }
+    out += '\n';
+  }
+  return out;
 }
 
 // Lines of a stack, equal neighbours (recursion) joined; the middle of a deep one left out.
@@ -75,20 +97,19 @@ std::string stack_lines(const Profile& profile, const Stack& stack, const TableO
     }
   }
   const size_t shown = std::max<size_t>(options.frames, 2);
-  const size_t leaf_side = runs.size() <= shown ? runs.size() : shown * 2 / 3;
-  const size_t root_side = runs.size() <= shown ? 0 : shown - leaf_side;
-  std::string out;
+  const bool whole = runs.size() <= shown;
+  const size_t leaf_side = whole ? runs.size() : shown * 2 / 3;
+  const size_t root_side = whole ? 0 : shown - leaf_side;
+  std::vector<StackLine> lines;
   for (size_t i = 0; i < leaf_side; ++i)
-    out += frame_line(profile, runs[i].first, runs[i].second, options.width);
-  if (root_side > 0)
-    out += fmt::format("{}  ... {} more\n", std::string(kFrameIndent, ' '),
-                       plural(runs.size() - shown, "frame"));
+    lines.push_back(stack_line(profile, runs[i].first, runs[i].second, options.width));
+  if (!whole)
+    lines.push_back({fmt::format("... {} more", plural(runs.size() - shown, "frame")), "", false});
   for (size_t i = runs.size() - root_side; i < runs.size(); ++i)
-    out += frame_line(profile, runs[i].first, runs[i].second, options.width);
-  const std::string indent(kFrameIndent + 2, ' ');
-  if (stack.frames.empty()) out += fmt::format("{}{}\n", indent, kNoStack);
-  if (stack.truncated) out += fmt::format("{}{}\n", indent, kTruncatedRoot);
-  return out;
+    lines.push_back(stack_line(profile, runs[i].first, runs[i].second, options.width));
+  if (stack.frames.empty()) lines.push_back({std::string(kNoStack), "", false});
+  if (stack.truncated) lines.push_back({std::string(kTruncatedRoot), "", false});
+  return format_stack(lines);
 }
 
 std::string wait_entry(const Profile& profile, const TableOptions& options, size_t rank,

@@ -1,13 +1,13 @@
 #include "probe/load_log.h"
 
 #include <bpf/libbpf.h>
+#include <fmt/format.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
-
-#include <fmt/format.h>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -19,11 +19,16 @@ constexpr size_t kLogBytesMax = 4 << 20;
 std::string* current_log = nullptr;
 
 int append_to_log(libbpf_print_level level, const char* format, va_list arguments) {
-  if (level == LIBBPF_DEBUG || current_log == nullptr || current_log->size() > kLogBytesMax) return 0;
-  char line[8192];
-  vsnprintf(line, sizeof line, format, arguments);
-  // Harmless without CAP_SYS_RESOURCE: the kernel has not charged BPF memory to RLIMIT_MEMLOCK since 5.11.
-  if (std::string_view(line).find("RLIMIT_MEMLOCK") == std::string_view::npos) *current_log += line;
+  if (level == LIBBPF_DEBUG || current_log == nullptr || current_log->size() > kLogBytesMax)
+    return 0;
+  va_list again;
+  va_copy(again, arguments);
+  std::string line(static_cast<size_t>(std::max(vsnprintf(nullptr, 0, format, again), 0)), '\0');
+  va_end(again);
+  vsnprintf(line.data(), line.size() + 1, format, arguments);
+  // Harmless without CAP_SYS_RESOURCE: the kernel has not charged BPF memory to RLIMIT_MEMLOCK
+  // since 5.11.
+  if (line.find("RLIMIT_MEMLOCK") == std::string::npos) *current_log += line;
   return 0;
 }
 
@@ -56,15 +61,17 @@ LoadLog::~LoadLog() {
 std::unexpected<Error> LoadLog::explain(int code) const {
   utsname system = {};
   uname(&system);
-  if (code == EPERM || code == EACCES) {
-    if (current_log->find("processed ") == std::string::npos)
-      return privilege_error(fmt::format(
-          "the kernel refuses to load BPF programs ({}): run as root, or with CAP_BPF and CAP_PERFMON; a container's "
-          "seccomp profile or kernel lockdown can refuse too. `dwell doctor` tells which",
-          strerrorname_np(code)));
+  const bool verified = current_log->find("\nprocessed ") != std::string::npos;
+  if ((code == EPERM || code == EACCES) && !verified) {
+    return privilege_error(
+        fmt::format("the kernel refuses to load BPF programs ({}): run as root, or with CAP_BPF "
+                    "and CAP_PERFMON; a container's "
+                    "seccomp profile or kernel lockdown can refuse too. `dwell doctor` tells which",
+                    strerrorname_np(code)));
   }
   std::string text = printable("");
-  for (const char c : last_lines(*current_log, 20)) text += c == '\n' ? "\n  " : printable(std::string_view(&c, 1));
+  for (const char c : last_lines(*current_log, 20))
+    text += c == '\n' ? "\n  " : printable(std::string_view(&c, 1));
   const std::string path = current_log->size() > text.size() ? save_log(*current_log) : "";
   return privilege_error(fmt::format("kernel {} refuses the probe ({}){}:\n  {}", system.release,
                                      strerrorname_np(code) ?: std::to_string(code).c_str(),

@@ -1,5 +1,5 @@
-// Catches what libbpf says while an object is loaded or attached, and turns a failure into words for people.
-// One may exist at a time; libbpf's print callback is global.
+// Catches what libbpf says while an object is loaded or attached, and turns a failure into words
+// for people. One may exist at a time; libbpf's print callback is global.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ class LoadLog {
   LoadLog(const LoadLog&) = delete;
   LoadLog& operator=(const LoadLog&) = delete;
 
-  // What failed, why, and what helps. A verifier log of more than 20 lines goes to a file that the message names.
+  // What failed, why, and what helps. A verifier log of more than 20 lines goes to a file that the
+  // message names.
   std::unexpected<Error> explain(int code) const;
 };
 

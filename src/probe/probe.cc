@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <fmt/format.h>
 #include <linux/btf.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -12,8 +13,6 @@
 #include <cstring>
 #include <ctime>
 #include <thread>
-
-#include <fmt/format.h>
 
 #include "base/fd.h"
 #include "off_cpu.skel.h"
@@ -39,12 +38,14 @@ Result<int> count_switch_arguments() {
   btf* kernel = btf__load_vmlinux_btf();
   if (kernel == nullptr)
     return privilege_error(
-        "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): /sys/kernel/btf/vmlinux is missing; use a kernel with BTF, "
+        "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): /sys/kernel/btf/vmlinux is missing; use a "
+        "kernel with BTF, "
         "as every Debian kernel since 11 is");
   int count = 0;
   const int id = btf__find_by_name_kind(kernel, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
   if (id > 0) {
-    const btf_type* pointer = btf__type_by_id(kernel, btf__type_by_id(kernel, static_cast<uint32_t>(id))->type);
+    const btf_type* pointer =
+        btf__type_by_id(kernel, btf__type_by_id(kernel, static_cast<uint32_t>(id))->type);
     const btf_type* prototype = btf__type_by_id(kernel, pointer->type);
     count = btf_vlen(prototype) - 1;  // the first is the tracepoint's own data
   }
@@ -52,11 +53,12 @@ Result<int> count_switch_arguments() {
   return count;
 }
 
-// Hash maps without preallocation are safe in scheduler tracepoints since 6.1 (bpf_mem_alloc), and cost only what
-// they hold. Before, they are allocated in full.
+// Hash maps without preallocation are safe in scheduler tracepoints since 6.1 (bpf_mem_alloc), and
+// cost only what they hold. Before, they are allocated in full.
 bool can_allocate_lazily() {
   btf* kernel = btf__load_vmlinux_btf();
-  const bool lazily = kernel != nullptr && btf__find_by_name_kind(kernel, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
+  const bool lazily =
+      kernel != nullptr && btf__find_by_name_kind(kernel, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
   btf__free(kernel);
   return lazily;
 }
@@ -75,6 +77,7 @@ struct Probe::Impl {
   ProbeMaps maps;
   Fd rows[2];
   bool seeds_stacks = false;
+  bool allocates_lazily = false;
   std::vector<std::string> notes;
 
   Status configure();
@@ -113,30 +116,37 @@ void Probe::Impl::set_config(int switch_arguments) {
 
 void Probe::Impl::size_maps() {
   const uint32_t page = static_cast<uint32_t>(sysconf(_SC_PAGESIZE));
-  const bool lazily = can_allocate_lazily();
+  allocates_lazily = can_allocate_lazily();
   bpf_map__set_max_entries(skeleton->maps.known_stacks, options.stacks);
-  bpf_map__set_max_entries(skeleton->maps.stacks, power_of_two_at_least(options.stack_ring_bytes, page));
-  bpf_map__set_max_entries(skeleton->maps.threads, power_of_two_at_least(options.thread_ring_bytes, page));
+  bpf_map__set_max_entries(skeleton->maps.stacks,
+                           power_of_two_at_least(options.stack_ring_bytes, page));
+  bpf_map__set_max_entries(skeleton->maps.threads,
+                           power_of_two_at_least(options.thread_ring_bytes, page));
   bpf_map__set_max_entries(skeleton->maps.samples, power_of_two_at_least(64 << 10, page));
-  if (lazily) {
+  if (allocates_lazily) {
     bpf_map__set_map_flags(skeleton->maps.known_stacks, BPF_F_NO_PREALLOC);
     bpf_map__set_map_flags(skeleton->maps.signatures, BPF_F_NO_PREALLOC);
     bpf_map__set_map_flags(bpf_map__inner_map(skeleton->maps.epoch), BPF_F_NO_PREALLOC);
   }
-  seeds_stacks = libbpf_probe_bpf_helper(BPF_PROG_TYPE_TRACING, BPF_FUNC_copy_from_user_task, nullptr) == 1;
+  seeds_stacks =
+      libbpf_probe_bpf_helper(BPF_PROG_TYPE_TRACING, BPF_FUNC_copy_from_user_task, nullptr) == 1;
   bpf_program__set_autoload(skeleton->progs.seed, !seeds_stacks);
   bpf_program__set_autoload(skeleton->progs.seed_with_stacks, seeds_stacks);
   if (!seeds_stacks)
-    notes.push_back("this kernel (before 5.18) cannot read the user stacks of threads blocked since before the start");
+    notes.push_back(
+        "this kernel (before 5.18) cannot read the user stacks of threads blocked since before the "
+        "start");
 }
 
 Status Probe::Impl::create_rows() {
-  LIBBPF_OPTS(bpf_map_create_opts, create, .map_flags = bpf_map__map_flags(bpf_map__inner_map(skeleton->maps.epoch)));
+  LIBBPF_OPTS(bpf_map_create_opts, create,
+              .map_flags = allocates_lazily ? uint32_t{BPF_F_NO_PREALLOC} : 0);
   for (int i = 0; i < 2; ++i) {
-    rows[i] = Fd(bpf_map_create(BPF_MAP_TYPE_HASH, i == 0 ? "dwell_rows0" : "dwell_rows1", sizeof(dwell_row_key),
-                                sizeof(dwell_row), options.rows, &create));
+    rows[i] = Fd(bpf_map_create(BPF_MAP_TYPE_HASH, i == 0 ? "dwell_rows0" : "dwell_rows1",
+                                sizeof(dwell_row_key), sizeof(dwell_row), options.rows, &create));
     if (!rows[i])
-      return errno_error(errno, fmt::format("cannot create a map of {} rows; try a smaller --rows", options.rows));
+      return errno_error(
+          errno, fmt::format("cannot create a map of {} rows; try a smaller --rows", options.rows));
     maps.rows[i] = rows[i].get();
   }
   const uint32_t zero = 0;
@@ -154,7 +164,8 @@ Result<Probe> Probe::load(const ProbeOptions& options) {
   if (!impl->skeleton) return errno_error(errno, "cannot open the BPF object");
   impl->set_config(switch_arguments);
   impl->size_maps();
-  if (const int failure = off_cpu__load(impl->skeleton.get()); failure != 0) return log.explain(-failure);
+  if (const int failure = off_cpu__load(impl->skeleton.get()); failure != 0)
+    return log.explain(-failure);
   auto& maps = impl->skeleton->maps;
   impl->maps.epoch = bpf_map__fd(maps.epoch);
   impl->maps.overflow = bpf_map__fd(maps.overflow);
@@ -175,7 +186,8 @@ Probe::~Probe() = default;
 
 Status Probe::add_target(const Target& target) {
   const dwell_target_key key = {.id = target.id, .is_tid = target.is_thread};
-  if (bpf_map_update_elem(bpf_map__fd(impl_->skeleton->maps.targets), &key, &target.start_boottime_ns, BPF_ANY) != 0)
+  if (bpf_map_update_elem(bpf_map__fd(impl_->skeleton->maps.targets), &key,
+                          &target.start_boottime_ns, BPF_ANY) != 0)
     return errno_error(errno, fmt::format("cannot record {}: too many targets", target.id));
   impl_->skeleton->bss->target_hints[target.id % DWELL_TARGET_HINTS] = 1;
   return {};
@@ -183,7 +195,8 @@ Status Probe::add_target(const Target& target) {
 
 Status Probe::attach() {
   LoadLog log;
-  if (const int failure = off_cpu__attach(impl_->skeleton.get()); failure != 0) return log.explain(-failure);
+  if (const int failure = off_cpu__attach(impl_->skeleton.get()); failure != 0)
+    return log.explain(-failure);
   return {};
 }
 
@@ -196,14 +209,16 @@ Status Probe::Impl::run_seed() {
   char byte;
   ssize_t n;
   while ((n = read(iterator.get(), &byte, 1)) != 0)
-    if (n < 0 && errno != EAGAIN && errno != EINTR) return errno_error(errno, "cannot read the thread iterator");
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+      return errno_error(errno, "cannot read the thread iterator");
   return {};
 }
 
 Result<uint64_t> Probe::open_window() {
-  // Handlers begin to keep states when they see the start, and count from it on. It must lie ahead of the clock when
-  // they can see it: if this thread was held up, set it again.
-  auto& window = const_cast<volatile decltype(impl_->skeleton->bss->window)&>(impl_->skeleton->bss->window);
+  // Handlers begin to keep states when they see the start, and count from it on. It must lie ahead
+  // of the clock when they can see it: if this thread was held up, set it again.
+  auto& window =
+      const_cast<volatile decltype(impl_->skeleton->bss->window)&>(impl_->skeleton->bss->window);
   uint64_t start;
   do {
     start = monotonic_ns() + 2'000'000;
@@ -214,7 +229,8 @@ Result<uint64_t> Probe::open_window() {
 }
 
 Result<std::vector<dwell_thread_record>> Probe::close_window() {
-  auto& window = const_cast<volatile decltype(impl_->skeleton->bss->window)&>(impl_->skeleton->bss->window);
+  auto& window =
+      const_cast<volatile decltype(impl_->skeleton->bss->window)&>(impl_->skeleton->bss->window);
   uint64_t end;
   do {
     end = monotonic_ns() + 1'000'000;

@@ -1,5 +1,6 @@
-// The off-CPU probe: loads it, attaches it, opens and closes its window. The only class that sees the BPF skeleton.
-// What the probe writes is drained by src/collect through the descriptors in ProbeMaps.
+// The off-CPU probe: loads it, attaches it, opens and closes its window. The only class that sees
+// the BPF skeleton. What the probe writes is drained by src/collect through the descriptors in
+// ProbeMaps.
 //
 //   load -> add targets -> attach -> open_window -> ... -> close_window -> (destroy: detaches)
 //
@@ -18,21 +19,22 @@
 namespace dwell::probe {
 
 struct ProbeOptions {
-  bool all = false;              // the whole machine; else the targets given
-  bool follow = true;            // children of target processes too
+  bool all = false;    // the whole machine; else the targets given
+  bool follow = true;  // children of target processes too
   bool user_threads = true;
   bool kernel_threads = false;
   bool user_stacks = true;
   bool kernel_stacks = true;
   bool runnable_kernel_stacks = false;  // of preempted threads as well
-  uint32_t class_mask = ~0u;     // bit per dwell_class
-  uint32_t state_mask = 0;       // 0: any; else bits of the raw state, bit 31 for running
-  uint64_t min_ns = 0;           // whole intervals
+  uint32_t class_mask = ~0u;            // bit per dwell_class
+  uint32_t state_mask = 0;              // 0: any; else bits of the raw state, bit 31 for running
+  uint64_t min_ns = 0;                  // whole intervals
   uint64_t max_ns = ~uint64_t{0};
-  uint32_t verify_every = 64;    // power of two: one in so many kernel stacks found by signature is walked too
-  uint32_t renames_max = 16;     // after so many a thread keeps its name
-  uint32_t rows = 1 << 18;       // entries per epoch
-  uint32_t stacks = 1 << 19;     // distinct stacks
+  uint32_t verify_every =
+      64;  // power of two: one in so many kernel stacks found by signature is walked too
+  uint32_t renames_max = 16;  // after so many a thread keeps its name
+  uint32_t rows = 1 << 18;    // entries per epoch
+  uint32_t stacks = 1 << 19;  // distinct stacks
   uint32_t stack_ring_bytes = 8 << 20;
   uint32_t thread_ring_bytes = 4 << 20;
   bool signatures = true;
@@ -42,12 +44,12 @@ struct ProbeOptions {
 
 // Borrowed descriptors, valid as long as the probe.
 struct ProbeMaps {
-  int epoch = -1;       // array of one: the row map in use
+  int epoch = -1;  // array of one: the row map in use
   int rows[2] = {-1, -1};
   int overflow = -1;
   int counters = -1;
   int lost_threads = -1;
-  int stacks = -1;      // rings
+  int stacks = -1;  // rings
   int threads = -1;
   int samples = -1;
   int signatures = -1;
@@ -63,16 +65,17 @@ class Probe {
   Status add_target(const Target& target);
   Status attach();
 
-  // Sets the start of the window a little ahead of the clock and seeds the threads that have no event yet.
-  // Returns the start, CLOCK_MONOTONIC ns.
+  // Sets the start of the window a little ahead of the clock and seeds the threads that have no
+  // event yet. Returns the start, CLOCK_MONOTONIC ns.
   Result<uint64_t> open_window();
-  // Sets its end, waits for it, and closes what is open. Returns a record for every target that is still alive.
+  // Sets its end, waits for it, and closes what is open. Returns a record for every target that is
+  // still alive.
   Result<std::vector<dwell_thread_record>> close_window();
 
   const ProbeMaps& maps() const;
   uint64_t window_start_ns() const;
   uint64_t window_end_ns() const;
-  uint64_t kernel_memory_bytes() const;  // of all maps, by the kernel's own account
+  uint64_t kernel_memory_bytes() const;    // of all maps, by the kernel's own account
   std::vector<std::string> notes() const;  // what this kernel could not do, for the report
 
  private:

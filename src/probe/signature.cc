@@ -24,7 +24,8 @@ std::optional<dwell_signature> learn_signature(const dwell_kernel_stack_sample& 
   const std::span<const uint64_t> ips(sample.ips, sample.count - 1);  // without the outermost
   const std::span<const uint64_t> stack(sample.stack, words);
 
-  // The walker's addresses in order, each at the lowest place above the one before: lower bounds of the true slots.
+  // The walker's addresses in order, each at the lowest place above the one before: lower bounds of
+  // the true slots.
   uint32_t first_slot = 0, last_slot = 0;
   for (uint32_t at = DWELL_SAVED_FRAME_WORDS; const uint64_t ip : ips) {
     const auto found = std::find(stack.begin() + std::min(at, words), stack.end(), ip);

@@ -1,22 +1,22 @@
 #include "probe/targets.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "base/fd.h"
 
 namespace dwell::probe {
 namespace {
 
-constexpr uint64_t kNsPerTick = 10'000'000;    // USER_HZ is 100 on every Linux
+constexpr uint64_t kNsPerTick = 10'000'000;         // USER_HZ is 100 on every Linux
 constexpr ino_t kInitialPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO, include/linux/proc_ns.h
 
-// Field 22 of a stat line. The command in field 2 may hold blanks and parentheses: count from the last ')'.
+// Field 22 of a stat line. The command in field 2 may hold blanks and parentheses: count from the
+// last ')'.
 Result<uint64_t> start_ticks(const std::string& stat_line, const std::string& path) {
   const size_t close = stat_line.rfind(')');
   size_t at = close == std::string::npos ? close : close + 1;
@@ -36,7 +36,8 @@ Result<Target> read_target(uint32_t id, bool is_thread, const std::string& path)
   return Target{id, is_thread, ticks * kNsPerTick};
 }
 
-// The Tgid line of /proc/ID/status, 0 if there is no such task. Threads have a /proc/TID that readdir does not list.
+// The Tgid line of /proc/ID/status, 0 if there is no such task. Threads have a /proc/TID that
+// readdir does not list.
 uint32_t process_of(uint32_t tid) {
   const auto status = read_file(fmt::format("/proc/{}/status", tid), 1 << 16);
   if (!status) return 0;
@@ -50,27 +51,32 @@ uint32_t process_of(uint32_t tid) {
 Result<Target> find_process(uint32_t pid) {
   const uint32_t process = process_of(pid);
   if (pid == 0 || process == 0)
-    return usage_error(fmt::format("there is no process {}; `ps -e` lists those that there are", pid));
+    return usage_error(
+        fmt::format("there is no process {}; `ps -e` lists those that there are", pid));
   if (process != pid)
-    return usage_error(fmt::format("{0} is a thread of process {1}; record it with -t {0}, or its process with -p {1}",
-                                   pid, process));
+    return usage_error(fmt::format(
+        "{0} is a thread of process {1}; record it with -t {0}, or its process with -p {1}", pid,
+        process));
   return read_target(pid, false, fmt::format("/proc/{}/stat", pid));
 }
 
 Result<Target> find_thread(uint32_t tid) {
   const uint32_t process = process_of(tid);
   if (tid == 0 || process == 0)
-    return usage_error(fmt::format("there is no thread {}; `ps -eL` lists those that there are", tid));
+    return usage_error(
+        fmt::format("there is no thread {}; `ps -eL` lists those that there are", tid));
   return read_target(tid, true, fmt::format("/proc/{}/task/{}/stat", process, tid));
 }
 
 Status check_pid_namespace() {
   struct stat st;
   if (stat("/proc/self/ns/pid", &st) != 0)
-    return errno_error(errno, "cannot look up the PID namespace in /proc/self/ns/pid; is /proc mounted?");
+    return errno_error(errno,
+                       "cannot look up the PID namespace in /proc/self/ns/pid; is /proc mounted?");
   if (st.st_ino == kInitialPidNamespace) return {};
   return privilege_error(
-      "dwell runs inside a PID namespace, where process ids are not those of the kernel; run it on the host "
+      "dwell runs inside a PID namespace, where process ids are not those of the kernel; run it on "
+      "the host "
       "(a container needs the host's PID namespace, for example --pid=host)");
 }
 

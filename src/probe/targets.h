@@ -1,5 +1,5 @@
-// Which processes and threads are recorded: ids as the user gives them, checked against /proc, with their start
-// times, so that a number used again by a stranger does not count.
+// Which processes and threads are recorded: ids as the user gives them, checked against /proc, with
+// their start times, so that a number used again by a stranger does not count.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ struct Target {
   uint64_t start_boottime_ns = 0;  // to the clock tick, 10 ms: all that /proc tells
 };
 
-// Error::kUsage: no such process, or this is a thread's id, or we are in another pid namespace than the kernel's.
+// Error::kUsage: no such process, or this is a thread's id, or we are in another pid namespace than
+// the kernel's.
 Result<Target> find_process(uint32_t pid);
 Result<Target> find_thread(uint32_t tid);
 

@@ -1,0 +1,335 @@
+#include "cli/build_profile.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <unordered_map>
+
+#include "cli/cause.h"
+#include "collect/loss.h"
+#include "profile/profile_builder.h"
+
+namespace dwell::cli {
+namespace {
+
+std::string_view comm_text(const char (&comm)[DWELL_COMM_BYTES]) {
+  return {comm, strnlen(comm, sizeof comm)};
+}
+
+const char* placeholder_text(uint64_t id, bool user) {
+  switch (id) {
+    case DWELL_STACK_LOST_FULL:
+      return user ? "[user stack lost: store full]" : "[kernel stack lost: store full]";
+    case DWELL_STACK_LOST_FAULT:
+      return user ? "[user stack unreadable]" : "[kernel stack unreadable]";
+    case DWELL_STACK_BEFORE_START:
+      return "[user stack unknown: blocked before the start]";
+    default:
+      return user ? "[user stack lost: ring full]" : "[kernel stack lost: ring full]";
+  }
+}
+
+class ProfileAssembly {
+ public:
+  ProfileAssembly(const Recording& recording, symbolize::Symbolizer& symbolizer)
+      : recording_(recording), symbolizer_(symbolizer) {}
+
+  Profile run(Profile facts) {
+    Profile& target = builder_.facts();
+    target.dwell_version = std::move(facts.dwell_version);
+    target.host = std::move(facts.host);
+    target.kernel = std::move(facts.kernel);
+    target.cpus = facts.cpus;
+    target.target = std::move(facts.target);
+    target.options = std::move(facts.options);
+    target.window = recording_.window;
+    target.warnings = std::move(facts.warnings);
+    target.kernel_memory_bytes = facts.kernel_memory_bytes;
+    builder_.reserve(recording_.totals.rows().size(), recording_.stacks.size());
+    note_leaders();
+    add_threads();
+    add_rows();
+    add_overflow();
+    add_losses();
+    add_unresolved();
+    return std::move(builder_).finish();
+  }
+
+ private:
+  // The name of a process is its first thread's last name in the window.
+  void note_leaders() {
+    std::unordered_map<ProcessKey, uint64_t, ProcessKeyHash> latest;
+    for (const auto& [id, record] : recording_.totals.threads()) {
+      if (!(record.flags & DWELL_THREAD_FIRST)) continue;
+      uint64_t& end = latest[process_key(record.process)];
+      if (record.end_ns < end) continue;
+      end = record.end_ns;
+      leader_names_[process_key(record.process)] = std::string(comm_text(record.comm));
+    }
+  }
+
+  uint32_t add_process(const dwell_thread_record& record) {
+    const ProcessKey key = process_key(record.process);
+    const auto [at, is_new] = process_ids_.try_emplace(key);
+    if (!is_new) return at->second;
+    const auto name = leader_names_.find(key);
+    const symbolize::ProcessInfo info = symbolizer_.process_info(key);
+    Process process;
+    process.pid = key.pid;
+    process.parent_pid = record.parent_pid;
+    process.exec_id = key.exec_id;
+    process.start_boottime_ns = key.start_boottime_ns;
+    process.comm = builder_.string(name != leader_names_.end() ? std::string_view(name->second)
+                                                               : comm_text(record.process_comm));
+    process.executable = builder_.string(info.executable);
+    process.command_line = builder_.string(info.command_line);
+    return at->second = builder_.process(process);
+  }
+
+  static ThreadTimes times_of(const dwell_books& books, uint64_t alive_ns, bool has_gap) {
+    ThreadTimes times;
+    times.alive_ns = alive_ns;
+    times.running_ns = books.running_ns;
+    times.run_queue_ns = books.run_queue_ns;
+    times.blocked_ns = books.blocked_ns;
+    times.censored_run_queue_ns = books.censored_run_queue_ns;
+    times.censored_blocked_ns = books.censored_blocked_ns;
+    times.filtered_ns = books.filtered_ns;
+    times.overflow_ns = books.overflow_ns;
+    times.intervals = books.intervals;
+    times.blocked_intervals = books.blocked_intervals;
+    times.filtered_intervals = books.filtered_intervals;
+    times.overflow_intervals = books.overflow_intervals;
+    if (has_gap && times.residual_ns() > 0)
+      times.lost_ns = static_cast<uint64_t>(times.residual_ns());
+    return times;
+  }
+
+  std::optional<SchedstatDelta> schedstat_of(const dwell_thread_record& record) const {
+    const bool whole =
+        record.birth_ns == recording_.window.start_ns && record.end_ns == recording_.window.end_ns;
+    const auto before = recording_.before.find({record.process.pid, record.tid});
+    const auto after = recording_.after.find({record.process.pid, record.tid});
+    if (!whole || before == recording_.before.end() || after == recording_.after.end())
+      return std::nullopt;
+    return SchedstatDelta{after->second.on_cpu_ns - before->second.on_cpu_ns,
+                          after->second.run_queue_ns - before->second.run_queue_ns};
+  }
+
+  // Threads in the order of their process and number: equal recordings give equal files.
+  void add_threads() {
+    std::vector<const dwell_thread_record*> records;
+    for (const auto& [id, record] : recording_.totals.threads()) records.push_back(&record);
+    std::ranges::sort(records, {}, [](const dwell_thread_record* r) {
+      return std::tuple(r->process.pid, r->process.start_boottime_ns, r->tid, r->birth_ns,
+                        r->thread);
+    });
+    for (const dwell_thread_record* record : records) add_thread(*record);
+    const dwell_lost_threads& lost = recording_.totals.lost_threads();
+    if (lost.threads > 0) {
+      Thread thread;
+      thread.process = pseudo_process("(threads whose records were lost)");
+      thread.comm = builder_.string("(folded)");
+      thread.folded = true;
+      thread.folded_count = static_cast<uint32_t>(lost.threads);
+      thread.times = times_of(lost.books, lost.alive_ns, false);
+      folded_thread_ = builder_.thread(thread);
+    }
+  }
+
+  void add_thread(const dwell_thread_record& record) {
+    uint64_t birth = record.birth_ns;
+    if (record.flags & DWELL_THREAD_UNSEEN) {
+      const uint64_t start = record.start_boottime_ns -
+                             std::min(record.start_boottime_ns, recording_.boottime_offset_ns);
+      birth = std::max(birth, start);
+    }
+    if (birth >= record.end_ns) return;
+    Thread thread;
+    thread.process = add_process(record);
+    thread.tid = record.tid;
+    thread.start_boottime_ns = record.start_boottime_ns;
+    thread.birth_ns = birth;
+    thread.end_ns = record.end_ns;
+    thread.comm = builder_.string(comm_text(record.comm));
+    thread.end = static_cast<ThreadEnd>(record.ended);
+    thread.kernel_thread = record.flags & DWELL_THREAD_KERNEL;
+    thread.times = times_of(record.books, record.end_ns - birth,
+                            record.flags & (DWELL_THREAD_GAP | DWELL_THREAD_UNSEEN));
+    thread.schedstat = schedstat_of(record);
+    thread_ids_[record.thread] = builder_.thread(thread);
+  }
+
+  uint32_t pseudo_process(std::string_view name) {
+    Process process;
+    process.comm = builder_.string(name);
+    return builder_.process(process);
+  }
+
+  // Rows of threads whose record was folded.
+  uint32_t thread_of(uint64_t id) {
+    const auto found = thread_ids_.find(id);
+    if (found != thread_ids_.end()) return found->second;
+    if (!folded_thread_) {
+      Thread thread;
+      thread.process = pseudo_process("(threads whose records were lost)");
+      thread.comm = builder_.string("(folded)");
+      thread.folded = true;
+      folded_thread_ = builder_.thread(thread);
+    }
+    return *folded_thread_;
+  }
+
+  uint32_t frame_of(symbolize::LocationId location) {
+    if (location < frame_ids_.size() && frame_ids_[location] != 0) return frame_ids_[location] - 1;
+    const symbolize::FrameInfo info = symbolizer_.describe(location);
+    Frame frame;
+    frame.function = builder_.string(info.function);
+    if (info.symbol != info.function) frame.symbol = builder_.string(info.symbol);
+    frame.module = module_of(info.object);
+    frame.address = info.address;
+    frame.offset = info.offset;
+    frame.how = info.how;
+    frame.kind = info.kind;
+    const uint32_t id = builder_.frame(frame);
+    if (location >= frame_ids_.size()) frame_ids_.resize(location + 1);
+    frame_ids_[location] = id + 1;
+    return id;
+  }
+
+  uint32_t module_of(symbolize::ObjectId object) {
+    const symbolize::ObjectInfo& info = symbolizer_.object(object);
+    return builder_.module(info.path, info.build_id, info.kind);
+  }
+
+  bool is_unknown(uint32_t frame) const {
+    const Profile& profile = builder_.so_far();
+    return profile.frames[frame].kind == FrameKind::kUser &&
+           profile.modules[profile.frames[frame].module].kind == ModuleKind::kUnknown;
+  }
+
+  // Appends the frames of one side. After the first address that lies in no mapping nothing can be
+  // trusted.
+  const LocatedStack* append(uint64_t id, bool user, std::vector<uint32_t>& frames) {
+    if (id == DWELL_STACK_NONE || id == DWELL_STACK_NOT_TAKEN) return nullptr;
+    const LocatedStack* stack = recording_.stacks.find(id);
+    if (stack == nullptr) {
+      frames.push_back(builder_.placeholder(placeholder_text(id, user)));
+      return nullptr;
+    }
+    for (const symbolize::LocationId location : stack->locations) {
+      frames.push_back(frame_of(location));
+      if (user && is_unknown(frames.back())) break;
+    }
+    if (stack->truncated) frames.push_back(builder_.placeholder("[truncated]"));
+    return stack;
+  }
+
+  uint32_t stack_of(const dwell_row_key& key) {
+    const auto [at, is_new] = stack_ids_.try_emplace(std::pair(key.kernel_stack, key.user_stack));
+    if (!is_new) return at->second;
+    std::vector<uint32_t> frames;
+    append(key.kernel_stack, false, frames);
+    const LocatedStack* user = append(key.user_stack, true, frames);
+    if (key.wait_class == DWELL_CLASS_NEW) frames.push_back(builder_.placeholder("(new thread)"));
+    return at->second = builder_.stack(frames, user != nullptr && user->complete,
+                                       user != nullptr && user->truncated);
+  }
+
+  static void set_values(Row& row, const dwell_row& value) {
+    row.count = value.count;
+    row.blocked_ns = value.blocked_ns;
+    row.run_queue_ns = value.run_queue_ns;
+    row.max_ns = value.max_ns;
+    std::copy(std::begin(value.histogram), std::end(value.histogram), row.histogram.begin());
+  }
+
+  void add_rows() {
+    std::unordered_map<uint16_t, StringId> causes;
+    for (const auto& [key, value] : recording_.totals.rows()) {
+      const auto [cause, is_new] = causes.try_emplace(key.cause);
+      if (is_new) cause->second = builder_.string(cause_name(key.cause));
+      Row row;
+      row.thread = thread_of(key.thread);
+      row.stack = stack_of(key);
+      row.cause = cause->second;
+      row.wait_class = static_cast<WaitClass>(std::min<int>(key.wait_class, kWaitClassCount - 1));
+      row.state = key.state;
+      row.censored_left = key.censored & DWELL_CENSORED_LEFT;
+      row.censored_right = key.censored & DWELL_CENSORED_RIGHT;
+      set_values(row, value);
+      builder_.add(row);
+    }
+  }
+
+  void add_overflow() {
+    for (int i = 0; i < DWELL_CLASS_COUNT; ++i) {
+      const dwell_row& value = recording_.totals.overflow()[static_cast<size_t>(i)];
+      if (value.count == 0) continue;
+      if (!overflow_thread_) {
+        Thread thread;
+        thread.process = pseudo_process("(overflow)");
+        thread.comm = builder_.string("(overflow)");
+        thread.folded = true;
+        overflow_thread_ = builder_.thread(thread);
+      }
+      Row row;
+      row.thread = *overflow_thread_;
+      row.stack = builder_.stack(std::vector{builder_.placeholder("[overflow: row map full]")},
+                                 false, false);
+      row.cause = builder_.string("overflow");
+      row.wait_class = static_cast<WaitClass>(i);
+      row.overflow = true;
+      set_values(row, value);
+      builder_.add(row);
+    }
+  }
+
+  void add_losses() {
+    for (const collect::CounterMeaning& meaning : collect::counter_meanings()) {
+      const dwell_counter_cell& cell = recording_.counters[static_cast<size_t>(meaning.counter)];
+      Loss loss;
+      loss.name = meaning.name;
+      loss.meaning = meaning.meaning;
+      loss.count = cell.count;
+      if (meaning.has_ns) loss.ns = cell.ns;
+      loss.is_loss = meaning.is_loss;
+      builder_.facts().losses.push_back(std::move(loss));
+    }
+  }
+
+  void add_unresolved() {
+    for (const symbolize::Unresolved& unresolved : symbolizer_.unresolved()) {
+      builder_.facts().unresolved.push_back(
+          {module_of(unresolved.object), unresolved.frames, unresolved.reason, unresolved.remedy});
+    }
+    for (const std::string& warning : symbolizer_.warnings())
+      builder_.facts().warnings.push_back(warning);
+  }
+
+  const Recording& recording_;
+  symbolize::Symbolizer& symbolizer_;
+  ProfileBuilder builder_;
+  std::unordered_map<ProcessKey, std::string, ProcessKeyHash> leader_names_;
+  std::unordered_map<ProcessKey, uint32_t, ProcessKeyHash> process_ids_;
+  std::unordered_map<uint64_t, uint32_t> thread_ids_;
+  std::vector<uint32_t> frame_ids_;  // id + 1 by location, 0: not described yet
+  struct PairHash {
+    size_t operator()(const std::pair<uint64_t, uint64_t>& pair) const {
+      return static_cast<size_t>((pair.first * 0x9e3779b97f4a7c15ull) ^ pair.second);
+    }
+  };
+  std::unordered_map<std::pair<uint64_t, uint64_t>, uint32_t, PairHash> stack_ids_;
+  std::optional<uint32_t> folded_thread_;
+  std::optional<uint32_t> overflow_thread_;
+};
+
+}  // namespace
+
+Profile build_profile(const Recording& recording, symbolize::Symbolizer& symbolizer,
+                      Profile facts) {
+  return ProfileAssembly(recording, symbolizer).run(std::move(facts));
+}
+
+}  // namespace dwell::cli

@@ -1,0 +1,26 @@
+// Puts the sums, the stacks and the names together into the finished Profile.
+#pragma once
+
+#include <vector>
+
+#include "cli/recorded_stacks.h"
+#include "cli/schedstat.h"
+#include "collect/totals.h"
+#include "profile/profile.h"
+#include "symbolize/symbolizer.h"
+
+namespace dwell::cli {
+
+struct Recording {
+  collect::Totals totals;
+  RecordedStacks stacks;
+  std::vector<dwell_counter_cell> counters;
+  Schedstats before, after;
+  Window window;
+  uint64_t boottime_offset_ns = 0;  // CLOCK_BOOTTIME minus CLOCK_MONOTONIC
+};
+
+// `facts` has the fields that are no tables (host, target, cost, ...).
+Profile build_profile(const Recording& recording, symbolize::Symbolizer& symbolizer, Profile facts);
+
+}  // namespace dwell::cli

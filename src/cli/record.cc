@@ -1,0 +1,254 @@
+#include "cli/record.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "cli/build_profile.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/stop_signal.h"
+#include "collect/loss.h"
+#include "probe/learner.h"
+#include "probe/scheduler_text.h"
+#include "profile/dwell_file.h"
+
+namespace dwell::cli {
+namespace {
+
+constexpr int kDrainIntervalMs = 50;
+constexpr uint64_t kEpochNs =
+    10'000'000'000;  // an epoch is swapped after this, or when half its map is used
+constexpr uint64_t kProgressNs = 200'000'000;
+
+uint64_t now_ns(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// What one recording holds on to, in the order in which it is made.
+struct Session {
+  RecordOptions options;
+  std::optional<Command> command;
+  std::vector<Fd> targets_alive;  // pidfds, readable when the process has ended
+  std::unique_ptr<symbolize::Symbolizer> symbolizer;
+  std::optional<probe::Probe> probe;
+  std::optional<collect::Drain> drain;
+  std::optional<probe::SignatureLearner> learner;
+  Recording recording;
+  collect::Batch batch;
+  uint64_t epoch_began_ns = 0;
+  uint64_t rows_before_epoch = 0;
+  uint64_t kernel_memory_bytes = 0;
+};
+
+Result<std::vector<probe::Target>> find_targets(const RecordOptions& options,
+                                                const std::optional<Command>& command) {
+  std::vector<probe::Target> targets;
+  for (const uint32_t pid : options.pids) {
+    DWELL_ASSIGN(probe::Target target, probe::find_process(pid));
+    targets.push_back(target);
+  }
+  for (const uint32_t tid : options.tids) {
+    DWELL_ASSIGN(probe::Target target, probe::find_thread(tid));
+    targets.push_back(target);
+  }
+  if (command) {
+    DWELL_ASSIGN(probe::Target target, probe::find_process(command->pid()));
+    targets.push_back(target);
+  }
+  return targets;
+}
+
+Status start_probe(Session& session) {
+  const probe::SchedulerText scheduler = probe::find_scheduler_text();
+  session.options.probe.sched_text_start = scheduler.start;
+  session.options.probe.sched_text_end = scheduler.end;
+  DWELL_ASSIGN(session.probe, probe::Probe::load(session.options.probe));
+  DWELL_ASSIGN(const auto targets, find_targets(session.options, session.command));
+  for (const probe::Target& target : targets) {
+    DWELL_TRY(session.probe->add_target(target));
+    if (!target.is_thread)
+      session.targets_alive.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, target.id, 0)));
+  }
+  DWELL_ASSIGN(session.drain, collect::Drain::create(session.probe->maps()));
+  session.learner.emplace(session.probe->maps().signatures, scheduler);
+  return session.probe->attach();
+}
+
+std::vector<uint32_t> schedstat_pids(const Session& session) {
+  std::vector<uint32_t> pids = session.options.pids;
+  if (session.command) pids.push_back(session.command->pid());
+  return pids;
+}
+
+Status open_window(Session& session) {
+  session.recording.before = read_schedstats(schedstat_pids(session));
+  DWELL_ASSIGN(const uint64_t start, session.probe->open_window());
+  Window& window = session.recording.window;
+  window.start_ns = start;
+  window.start_unix_ns = now_ns(CLOCK_REALTIME) + start - now_ns(CLOCK_MONOTONIC);
+  session.recording.boottime_offset_ns = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
+  session.epoch_began_ns = start;
+  if (!session.command) return {};
+  while (now_ns(CLOCK_MONOTONIC) <= start) usleep(500);
+  return session.command->release();
+}
+
+// Takes what the probe has sent, and locates new stacks while their processes live.
+Status absorb(Session& session, bool swap_epoch) {
+  collect::Batch& batch = session.batch;
+  DWELL_TRY(session.drain->take_rings(batch));
+  if (swap_epoch) {
+    DWELL_TRY(session.drain->take_rows(batch));
+    // Rows name stacks that were sent before them: take the ring again, so that none is missing.
+    DWELL_TRY(session.drain->take_rings(batch));
+  }
+  session.symbolizer->poll();
+  session.recording.stacks.add(batch.stacks, *session.symbolizer);
+  session.recording.totals.add_rows(batch.rows);
+  session.recording.totals.add_threads(batch.threads);
+  session.learner->learn(batch.samples);
+  batch.stacks.clear();
+  batch.threads.clear();
+  batch.samples.clear();
+  batch.rows.clear();
+  return {};
+}
+
+uint64_t count_losses(const std::vector<dwell_counter_cell>& counters) {
+  uint64_t losses = 0;
+  for (const collect::CounterMeaning& meaning : collect::counter_meanings())
+    if (meaning.is_loss) losses += counters[static_cast<size_t>(meaning.counter)].count;
+  return losses;
+}
+
+Result<bool> epoch_is_due(Session& session, uint64_t now) {
+  DWELL_ASSIGN(const uint64_t inserted, session.drain->rows_inserted());
+  const uint64_t used = inserted - session.rows_before_epoch;
+  if (used == 0 ||
+      (used < session.options.probe.rows / 2 && now < session.epoch_began_ns + kEpochNs))
+    return false;
+  session.rows_before_epoch = inserted;
+  session.epoch_began_ns = now;
+  return true;
+}
+
+bool targets_have_ended(Session& session) {
+  if (session.command) return session.command->try_wait() >= 0;
+  if (session.targets_alive.empty() || !session.options.tids.empty()) return false;
+  for (const Fd& alive : session.targets_alive) {
+    pollfd end = {alive.get(), POLLIN, 0};
+    if (poll(&end, 1, 0) == 0) return false;
+  }
+  return true;
+}
+
+Status record_until_stopped(Session& session) {
+  Progress progress(session.options.quiet);
+  const uint64_t start = session.recording.window.start_ns;
+  uint64_t shown_ns = 0;
+  for (;;) {
+    const uint64_t now = now_ns(CLOCK_MONOTONIC);
+    uint64_t wait_ms = kDrainIntervalMs;
+    if (session.options.duration_ns) {
+      const uint64_t end = start + *session.options.duration_ns;
+      if (now + 1'000'000 >= end) return {};
+      wait_ms = std::min<uint64_t>(wait_ms, (end - now) / 1'000'000);
+    }
+    if (stop_requested() || targets_have_ended(session)) return {};
+    pollfd ended = {session.command ? session.command->exit_fd() : -1, POLLIN, 0};
+    poll(&ended, 1, static_cast<int>(wait_ms));
+    DWELL_ASSIGN(const bool swap, epoch_is_due(session, now));
+    DWELL_TRY(absorb(session, swap));
+    if (progress.wanted() && now >= shown_ns + kProgressNs) {
+      DWELL_ASSIGN(const auto counters, session.drain->read_counters());
+      progress.show(now > start ? now - start : 0, counters[DWELL_COUNT_SWITCHES].count,
+                    count_losses(counters));
+      shown_ns = now;
+    }
+  }
+}
+
+Status close_window(Session& session) {
+  DWELL_ASSIGN(const auto records, session.probe->close_window());
+  session.recording.after = read_schedstats(schedstat_pids(session));
+  Window& window = session.recording.window;
+  window.end_ns = session.probe->window_end_ns();
+  window.end_unix_ns = now_ns(CLOCK_REALTIME) + window.end_ns - now_ns(CLOCK_MONOTONIC);
+  session.recording.totals.add_threads(records);
+  DWELL_TRY(absorb(session, true));  // the epoch in use,
+  DWELL_TRY(
+      absorb(session, true));  // and the one before, into which a late handler may have written
+  DWELL_ASSIGN(session.recording.counters, session.drain->read_counters());
+  DWELL_ASSIGN(const auto overflow, session.drain->read_overflow());
+  session.recording.totals.add_overflow(overflow);
+  DWELL_ASSIGN(const auto lost, session.drain->read_lost_threads());
+  session.recording.totals.add_lost_threads(lost);
+  session.kernel_memory_bytes = session.probe->kernel_memory_bytes();
+  return {};
+}
+
+Profile describe_machine(const Session& session) {
+  Profile facts;
+  utsname system = {};
+  uname(&system);
+  facts.dwell_version = DWELL_VERSION;
+  facts.host = system.nodename;
+  facts.kernel = system.release;
+  facts.cpus = static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
+  facts.target = session.options.target_text();
+  facts.options = session.options.effective();
+  facts.warnings = session.probe->notes();
+  facts.kernel_memory_bytes = session.kernel_memory_bytes;
+  return facts;
+}
+
+void add_own_cost(Profile& profile) {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto ns = [](const timeval& time) {
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u +
+           static_cast<uint64_t>(time.tv_usec) * 1'000u;
+  };
+  profile.user_memory_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+  profile.recorder_cpu_ns = ns(usage.ru_utime) + ns(usage.ru_stime);
+}
+
+}  // namespace
+
+Result<RecordOutcome> run_record(const RecordOptions& options) {
+  Session session;
+  session.options = options;
+  DWELL_TRY(probe::check_pid_namespace());
+  // The ids given must exist before anything is started.
+  DWELL_TRY(find_targets(options, std::nullopt));
+  watch_stop_signals();
+  if (!options.command.empty()) {
+    DWELL_ASSIGN(session.command, Command::start(options.command));
+  }
+  DWELL_TRY(start_probe(session));
+  symbolize::Options naming;
+  naming.demangle = options.demangle;
+  DWELL_ASSIGN(session.symbolizer, symbolize::Symbolizer::create(naming));
+  DWELL_TRY(open_window(session));
+  DWELL_TRY(record_until_stopped(session));
+  DWELL_TRY(close_window(session));
+  const Profile facts = describe_machine(session);
+  session.probe.reset();  // detach: the rest costs the machine nothing
+  Profile profile = build_profile(session.recording, *session.symbolizer, facts);
+  add_own_cost(profile);
+  DWELL_TRY(write_dwell_file(options.output, profile));
+  return RecordOutcome{profile.rows.size(), session.command ? session.command->try_wait() : 0};
+}
+
+}  // namespace dwell::cli

@@ -1,0 +1,16 @@
+// `dwell record`: from options to a written file.
+#pragma once
+
+#include "base/result.h"
+#include "cli/record_options.h"
+
+namespace dwell::cli {
+
+// What happened, for main to tell.
+struct RecordOutcome {
+  uint64_t rows = 0;
+  int command_status = 0;  // of -- COMMAND
+};
+Result<RecordOutcome> run_record(const RecordOptions& options);
+
+}  // namespace dwell::cli

@@ -1,0 +1,32 @@
+// The stacks of a recording: raw addresses become locations at once, while the process lives; names
+// come at the end.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "collect/drain.h"
+#include "symbolize/symbolizer.h"
+
+namespace dwell::cli {
+
+struct LocatedStack {
+  std::vector<symbolize::LocationId> locations;  // leaf first
+  bool complete = false;
+  bool truncated = false;
+};
+
+class RecordedStacks {
+ public:
+  void add(const std::vector<collect::RawStack>& stacks, symbolize::Symbolizer& symbolizer);
+  const LocatedStack* find(uint64_t hash) const;  // null: it was never received
+  size_t size() const { return stacks_.size(); }
+
+ private:
+  std::unordered_map<uint64_t, LocatedStack> stacks_;
+};
+
+ProcessKey process_key(const dwell_process_key& raw);
+
+}  // namespace dwell::cli

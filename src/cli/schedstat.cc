@@ -1,0 +1,40 @@
+#include "cli/schedstat.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "base/fd.h"
+
+namespace dwell::cli {
+namespace {
+
+std::vector<uint32_t> numbers_in(const std::string& path) {
+  std::vector<uint32_t> numbers;
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
+  while (const dirent* entry = directory ? readdir(directory.get()) : nullptr)
+    if (const unsigned long number = std::strtoul(entry->d_name, nullptr, 10); number != 0)
+      numbers.push_back(static_cast<uint32_t>(number));
+  return numbers;
+}
+
+}  // namespace
+
+Schedstats read_schedstats(const std::vector<uint32_t>& pids) {
+  Schedstats all;
+  for (const uint32_t pid : pids.empty() ? numbers_in("/proc") : pids) {
+    for (const uint32_t tid : numbers_in(fmt::format("/proc/{}/task", pid))) {
+      const auto text = read_file(fmt::format("/proc/{}/task/{}/schedstat", pid, tid), 4096);
+      unsigned long long on_cpu = 0, run_queue = 0;
+      if (text && std::sscanf(text->c_str(), "%llu %llu", &on_cpu, &run_queue) == 2)
+        all[{pid, tid}] = {on_cpu, run_queue};
+    }
+  }
+  return all;
+}
+
+}  // namespace dwell::cli
