@@ -33,34 +33,35 @@ struct SkeletonDeleter {
   void operator()(off_cpu* skeleton) const { off_cpu__destroy(skeleton); }
 };
 
-// Number of arguments of the sched_switch tracepoint on the running kernel: 3, or 4 since 5.18.
-Result<int> count_switch_arguments() {
-  btf* kernel = btf__load_vmlinux_btf();
-  if (kernel == nullptr)
+// What the running kernel can do, as its BTF tells.
+struct KernelFeatures {
+  int switch_arguments = 0;  // of the sched_switch tracepoint: 3, or 4 since 5.18
+  // Hash maps without preallocation are safe in scheduler tracepoints since 6.1 (bpf_mem_alloc),
+  // and cost only what they hold. Before, they are allocated in full.
+  bool allocates_lazily = false;
+  bool reads_other_tasks = false;  // bpf_copy_from_user_task, since 5.18
+};
+
+Result<KernelFeatures> read_features() {
+  const std::unique_ptr<btf, void (*)(btf*)> kernel(btf__load_vmlinux_btf(), btf__free);
+  if (!kernel)
     return privilege_error(
         "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF): /sys/kernel/btf/vmlinux is missing; use a "
         "kernel with BTF, "
         "as every Debian kernel since 11 is");
-  int count = 0;
-  const int id = btf__find_by_name_kind(kernel, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+  KernelFeatures features;
+  const int id = btf__find_by_name_kind(kernel.get(), "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
   if (id > 0) {
-    const btf_type* pointer =
-        btf__type_by_id(kernel, btf__type_by_id(kernel, static_cast<uint32_t>(id))->type);
-    const btf_type* prototype = btf__type_by_id(kernel, pointer->type);
-    count = btf_vlen(prototype) - 1;  // the first is the tracepoint's own data
+    const btf_type* type = btf__type_by_id(kernel.get(), static_cast<uint32_t>(id));
+    const btf_type* pointer = btf__type_by_id(kernel.get(), type->type);
+    features.switch_arguments =
+        btf_vlen(btf__type_by_id(kernel.get(), pointer->type)) - 1;  // the first is the hook's
   }
-  btf__free(kernel);
-  return count;
-}
-
-// Hash maps without preallocation are safe in scheduler tracepoints since 6.1 (bpf_mem_alloc), and
-// cost only what they hold. Before, they are allocated in full.
-bool can_allocate_lazily() {
-  btf* kernel = btf__load_vmlinux_btf();
-  const bool lazily =
-      kernel != nullptr && btf__find_by_name_kind(kernel, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
-  btf__free(kernel);
-  return lazily;
+  features.allocates_lazily =
+      btf__find_by_name_kind(kernel.get(), "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
+  features.reads_other_tasks =
+      btf__find_by_name_kind(kernel.get(), "bpf_copy_from_user_task", BTF_KIND_FUNC) > 0;
+  return features;
 }
 
 uint32_t power_of_two_at_least(uint32_t bytes, uint32_t minimum) {
@@ -76,18 +77,16 @@ struct Probe::Impl {
   ProbeOptions options;
   ProbeMaps maps;
   Fd rows[2];
-  bool seeds_stacks = false;
-  bool allocates_lazily = false;
+  KernelFeatures features;
   std::vector<std::string> notes;
 
-  Status configure();
   Status create_rows();
   void size_maps();
-  void set_config(int switch_arguments);
+  void set_config();
   Status run_seed();
 };
 
-void Probe::Impl::set_config(int switch_arguments) {
+void Probe::Impl::set_config() {
   dwell_config& config = const_cast<dwell_config&>(
       reinterpret_cast<const volatile dwell_config&>(skeleton->rodata->config));
   config.own_pid = static_cast<uint32_t>(getpid());
@@ -111,28 +110,25 @@ void Probe::Impl::set_config(int switch_arguments) {
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) seed = monotonic_ns();
   config.hash_seed = seed;
-  skeleton->rodata->switch_tells_state = switch_arguments >= 4;
+  skeleton->rodata->switch_tells_state = features.switch_arguments >= 4;
 }
 
 void Probe::Impl::size_maps() {
   const uint32_t page = static_cast<uint32_t>(sysconf(_SC_PAGESIZE));
-  allocates_lazily = can_allocate_lazily();
   bpf_map__set_max_entries(skeleton->maps.known_stacks, options.stacks);
   bpf_map__set_max_entries(skeleton->maps.stacks,
                            power_of_two_at_least(options.stack_ring_bytes, page));
   bpf_map__set_max_entries(skeleton->maps.threads,
                            power_of_two_at_least(options.thread_ring_bytes, page));
   bpf_map__set_max_entries(skeleton->maps.samples, power_of_two_at_least(64 << 10, page));
-  if (allocates_lazily) {
+  if (features.allocates_lazily) {
     bpf_map__set_map_flags(skeleton->maps.known_stacks, BPF_F_NO_PREALLOC);
     bpf_map__set_map_flags(skeleton->maps.signatures, BPF_F_NO_PREALLOC);
     bpf_map__set_map_flags(bpf_map__inner_map(skeleton->maps.epoch), BPF_F_NO_PREALLOC);
   }
-  seeds_stacks =
-      libbpf_probe_bpf_helper(BPF_PROG_TYPE_TRACING, BPF_FUNC_copy_from_user_task, nullptr) == 1;
-  bpf_program__set_autoload(skeleton->progs.seed, !seeds_stacks);
-  bpf_program__set_autoload(skeleton->progs.seed_with_stacks, seeds_stacks);
-  if (!seeds_stacks)
+  bpf_program__set_autoload(skeleton->progs.seed, !features.reads_other_tasks);
+  bpf_program__set_autoload(skeleton->progs.seed_with_stacks, features.reads_other_tasks);
+  if (!features.reads_other_tasks)
     notes.push_back(
         "this kernel (before 5.18) cannot read the user stacks of threads blocked since before the "
         "start");
@@ -140,7 +136,7 @@ void Probe::Impl::size_maps() {
 
 Status Probe::Impl::create_rows() {
   LIBBPF_OPTS(bpf_map_create_opts, create,
-              .map_flags = allocates_lazily ? uint32_t{BPF_F_NO_PREALLOC} : 0);
+              .map_flags = features.allocates_lazily ? uint32_t{BPF_F_NO_PREALLOC} : 0);
   for (int i = 0; i < 2; ++i) {
     rows[i] = Fd(bpf_map_create(BPF_MAP_TYPE_HASH, i == 0 ? "dwell_rows0" : "dwell_rows1",
                                 sizeof(dwell_row_key), sizeof(dwell_row), options.rows, &create));
@@ -156,13 +152,13 @@ Status Probe::Impl::create_rows() {
 }
 
 Result<Probe> Probe::load(const ProbeOptions& options) {
-  DWELL_ASSIGN(const int switch_arguments, count_switch_arguments());
   auto impl = std::make_unique<Impl>();
+  DWELL_ASSIGN(impl->features, read_features());
   impl->options = options;
   LoadLog log;
   impl->skeleton.reset(off_cpu__open());
   if (!impl->skeleton) return errno_error(errno, "cannot open the BPF object");
-  impl->set_config(switch_arguments);
+  impl->set_config();
   impl->size_maps();
   if (const int failure = off_cpu__load(impl->skeleton.get()); failure != 0)
     return log.explain(-failure);
@@ -201,9 +197,8 @@ Status Probe::attach() {
 }
 
 Status Probe::Impl::run_seed() {
-  bpf_program* program = seeds_stacks ? skeleton->progs.seed_with_stacks : skeleton->progs.seed;
-  bpf_link* link = seeds_stacks ? skeleton->links.seed_with_stacks : skeleton->links.seed;
-  (void)program;
+  const bpf_link* link =
+      features.reads_other_tasks ? skeleton->links.seed_with_stacks : skeleton->links.seed;
   Fd iterator(bpf_iter_create(bpf_link__fd(link)));
   if (!iterator) return errno_error(errno, "cannot iterate over the machine's threads");
   char byte;
