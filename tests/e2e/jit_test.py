@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
 """JIT code gets its names from the map that belongs to the process; hostile maps neither hang nor mislead."""
-from dwell_e2e import DWELL, check, finish, json_lines, load, out, program, record_command, run
+import glob
+import json
+import os
+import subprocess
+
+from dwell_e2e import DWELL, Gated, Recorder, check, finish, json_lines, load, out, program, record_command, run
 from truth import check_conservation
 
 NAME = "jit blob::run(int)"
@@ -10,19 +15,44 @@ def blob_names(profile, **which):
     return {f["name"] for r in profile.rows(cause={"clock_nanosleep"}, **which) for f in profile.frames(r) if f["how"] == "perf-map"}
 
 
-profile, truth, _ = record_command([program("jit")])
-for line in truth:
-    names = blob_names(profile, tid=line["tid"])
-    check(names == {NAME}, f"{line['name']}: {names}")
-check_conservation(profile)
+def forget_maps():
+    """The program leaves its map behind, as JIT compilers do."""
+    for path in glob.glob("/tmp/perf-*.map"):
+        if not os.path.exists("/proc/" + path[len("/tmp/perf-"):-len(".map")]):
+            os.unlink(path)
 
-done = run(["unshare", "-m", "-p", "-f", "--mount-proc", "sh", "-c", f"mount -t tmpfs none /tmp && exec {program('jit')}"])
-if done.returncode == 0:
-    inside = ["unshare", "-m", "-p", "-f", "--mount-proc", "sh", "-c", f"mount --make-rprivate /; mount -t tmpfs none /tmp; {program('jit')}"]
-    profile, truth, _ = record_command(inside, name="inside.dwell")
-    check(blob_names(profile) == {NAME}, f"in a PID namespace with a /tmp of its own: {blob_names(profile)}")
+
+def check_names(label, profile, truth):
+    for line in truth:
+        names = blob_names(profile, name=line["name"])
+        check(names == {NAME}, f"{label}: {line['name']}: {names}")
+    check_conservation(profile, label + ": ")
+
+
+profile, truth, _ = record_command([program("jit")])
+check_names("a process that is over", profile, truth)
+
+jit = Gated("jit")
+recorder = Recorder("-p", str(jit.pid)).attached()
+truth = jit.work()
+check_names("a process that goes on", recorder.profile(), truth)
+jit.close()
+
+# In a PID namespace the map is called by the number inside, and lies in the /tmp inside.
+inside = ["unshare", "-m", "-p", "-f", "--mount-proc", "sh", "-c", f"mount --make-rprivate /; mount -t tmpfs none /tmp; exec {program('jit')} --gate"]
+process = subprocess.Popen(inside, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+ready = process.stdout.readline()
+if "ready" in ready:
+    recorder = Recorder("-a", name="inside.dwell").attached()
+    process.stdin.write("g")
+    process.stdin.flush()
+    truth = [json.loads(process.stdout.readline()) for _ in range(2)]
+    check_names("in namespaces of its own", recorder.profile(), truth)
 else:
-    print(f"no namespaces here: {done.stderr.strip()}")
+    print("no namespaces here")
+process.stdin.close()
+process.wait()
+forget_maps()
 
 for kind in ("fifo", "symlink", "endless", "none"):
     done = run([DWELL, "record", "-o", out("kind.dwell"), "--", program("jit"), "--map-kind", kind], timeout=25)
@@ -38,4 +68,5 @@ for kind in ("fifo", "symlink", "endless", "none"):
 profile, truth, _ = record_command([program("jit"), "--map", "</script><b>;x\x1b[31m\x7f" + "y" * 5000])
 names = blob_names(profile)
 check(len(names) == 1 and len(names.pop()) < 5000, "a hostile name is bounded")
+forget_maps()
 finish()

@@ -7,7 +7,7 @@ from dwell_e2e import DWELL, check, finish, load, out, program, run
 
 def story(label, limits, word=None):
     path = out("x.dwell")
-    done = run(["sh", "-c", f"{limits} && exec {DWELL} record -o {path} -- {program('nap')} --waits 20"], timeout=30)
+    done = run(["prlimit", *limits, DWELL, "record", "-o", path, "--", program("nap"), "--waits", "20"], timeout=30)
     if done.returncode == 0:
         profile = load(path)
         count = sum(r["count"] for r in profile.rows(cause={"clock_nanosleep"}))
@@ -18,10 +18,9 @@ def story(label, limits, word=None):
               f"{label}: exit {done.returncode}: {done.stderr.strip()[:300]}")
 
 
-story("8 open files, raisable", "ulimit -Sn 8")
-story("8 open files and no more", "ulimit -n 8", "open files")
-story("no locked memory", "ulimit -l 0")
-story("no memory lock and no raise", "ulimit -Hl 0")
+story("8 open files, raisable", ["--nofile=8:1024"])
+story("8 open files and no more", ["--nofile=8:8"], "open files")
+story("no locked memory", ["--memlock=0:0"])
 
 # Ring sizes that the kernel would refuse are rounded up, or refused with the reason; never a bare EINVAL.
 for size in ("4096", "5000", "12288", "1048577", "100", "2147483649"):

@@ -32,7 +32,7 @@ last = "/proc/sys/kernel/ns_last_pid"
 try:
     with open(last, "w", encoding="utf-8") as f:
         f.write("29990")
-    first = subprocess.Popen([program("nap"), "--us", "5000", "--waits", "60"], stdout=subprocess.PIPE, text=True)
+    first = subprocess.Popen([program("nap"), "--us", "5000", "--waits", "400"], stdout=subprocess.PIPE, text=True)
     recorder = Recorder("-a", name="same.dwell").attached()
     first.communicate()
     with open(last, "w", encoding="utf-8") as f:

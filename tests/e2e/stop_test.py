@@ -16,7 +16,7 @@ def leftovers():
 load_makers = [subprocess.Popen([program("ping_pong"), "--seconds", "25"], stdout=subprocess.DEVNULL) for _ in range(2)]
 for number in (signal.SIGINT, signal.SIGTERM):
     recorder = Recorder("-a", name=f"{number.name}.dwell").attached()
-    time.sleep(1)
+    time.sleep(2)
     seconds, code, said = recorder.stop(number)
     check(code == 0 and seconds < 2, f"{number.name} under load: exit {code} after {seconds:.2f} s {said.strip()[-200:] if code else ''}")
     profile = load(recorder.path)
