@@ -79,6 +79,7 @@ enum {
   DWELL_STACK_LOST_FAULT = 2,       /* not one frame could be read */
   DWELL_STACK_BEFORE_START = 3,     /* blocked since before the window, and this kernel cannot read its stack */
   DWELL_STACK_NOT_TAKEN = 4,        /* class whose stacks were not asked for */
+  DWELL_STACK_MISSED = 5,           /* kernel stack of a thread whose return to the CPU was not told */
   DWELL_STACK_FIRST = 16,
 };
 
@@ -167,13 +168,14 @@ struct dwell_kernel_stack_sample {
   __dwell_u64 stack[DWELL_SIGNATURE_WORDS];
 };
 
-/* Where a thread's wall time inside the window went. Writer: probe. The sum of the first five is its time alive. */
+/* Where a thread's wall time inside the window went. Writer: probe. The sum of the first six is its time alive. */
 struct dwell_books {
   __dwell_u64 running_ns;
   __dwell_u64 run_queue_ns;            /* whole intervals, both phases of which lie in the window */
   __dwell_u64 blocked_ns;
   __dwell_u64 censored_run_queue_ns;   /* in-window part of intervals cut by an edge of the window */
   __dwell_u64 censored_blocked_ns;
+  __dwell_u64 lost_ns;                 /* the kernel did not tell that the thread left the CPU */
   __dwell_u64 intervals;               /* off-CPU intervals, censored ones included */
   __dwell_u64 blocked_intervals;       /* of them of a blocked class: voluntary switches */
   __dwell_u64 filtered_ns;             /* of the above: time not in any row because a filter said so */
@@ -230,6 +232,8 @@ enum dwell_counter {
   DWELL_COUNT_MISSED_WAKEUP,         /* ns: blocked intervals that ended without a waking */
   DWELL_COUNT_EARLY_WAKEUP,          /* waking before the switch-out */
   DWELL_COUNT_CLOCK_ANOMALY,
+  DWELL_COUNT_MISSED_SWITCH_IN,      /* ns: of the intervals whose end was worked out from the CPU time */
+  DWELL_LOSS_MISSED_SWITCH_OUT,      /* ns: off the CPU, but why and when is not known */
   DWELL_COUNT_FILTERED,              /* ns */
   DWELL_LOSS_THREAD_RECORDS,         /* ns alive: folded into dwell_lost_threads */
   DWELL_LOSS_TARGETS_FULL,           /* a child could not be followed */
@@ -297,10 +301,10 @@ DWELL_ASSERT(__builtin_offsetof(struct dwell_stack_record, ips) == DWELL_STACK_R
 DWELL_ASSERT(sizeof(struct dwell_signature_key) == 8);
 DWELL_ASSERT(sizeof(struct dwell_signature) == 32 + 10 * DWELL_SIGNATURE_PAIRS);
 DWELL_ASSERT(__builtin_offsetof(struct dwell_kernel_stack_sample, ips) == 24);
-DWELL_ASSERT(sizeof(struct dwell_books) == 88);
-DWELL_ASSERT(sizeof(struct dwell_thread_record) == 8 + 16 + 24 + 88 + 16 + 32);
+DWELL_ASSERT(sizeof(struct dwell_books) == 96);
+DWELL_ASSERT(sizeof(struct dwell_thread_record) == 8 + 16 + 24 + 96 + 16 + 32);
 DWELL_ASSERT(sizeof(struct dwell_counter_cell) == 16);
-DWELL_ASSERT(sizeof(struct dwell_lost_threads) == 104);
+DWELL_ASSERT(sizeof(struct dwell_lost_threads) == 112);
 DWELL_ASSERT(sizeof(struct dwell_config) == 72);
 DWELL_ASSERT(sizeof(struct dwell_window) == 16);
 

@@ -23,6 +23,10 @@ struct thread_struct {
 
 struct mm_struct;
 
+struct sched_entity {
+  __u64 sum_exec_runtime;
+};
+
 struct task_struct {
   unsigned int __state; /* since 5.14 */
   unsigned int flags;
@@ -30,6 +34,7 @@ struct task_struct {
   int pid;
   int tgid;
   int on_cpu;
+  struct sched_entity se;
   unsigned int in_execve : 1;
   unsigned int in_iowait : 1;
   __u64 start_boottime;

@@ -29,28 +29,6 @@ static always_inline struct scratch* get_scratch(void* map) {
   return bpf_map_lookup_elem(map, &zero);
 }
 
-static always_inline void switch_out(struct task_struct* task, bool preempt, __u32 prev_state, __u64 now,
-                                     struct scratch* scratch) {
-  struct thread_state* state = get_state(task, PHASE_RUNNING, DWELL_CLASS_NONE);
-  if (!state || state->phase == PHASE_ENDED) return;
-  count(DWELL_COUNT_SWITCHES, 0);
-  if (state->phase == PHASE_RUNNING) book_running(state, now);
-  if (prev_state & TASK_DEAD) {
-    end_life(task, state, now, DWELL_END_EXITED, scratch);
-    state->phase = PHASE_ENDED;
-    forget_state(task);
-    return;
-  }
-  struct user_regs regs;
-  read_regs(task, &regs);
-  classify(task, state, preempt, prev_state, &regs);
-  state->since_ns = now;
-  state->phase = PHASE_OFF;
-  state->user_stack = DWELL_STACK_NONE;
-  if (config.user_stacks && has_user_side(task) && config.class_mask >> (state->wait_class & 31) & 1)
-    state->user_stack = take_user_stack(0, state, &regs, scratch, now);
-}
-
 /* The kernel stack of a thread that is about to run, if its class wants one. */
 static always_inline __u64 kernel_stack_for(struct task_struct* task, struct thread_state* state,
                                             struct scratch* scratch, __u64 now) {
@@ -76,10 +54,62 @@ static always_inline void close_interval(struct task_struct* task, struct thread
   count(DWELL_COUNT_FILTERED, length);
 }
 
+/*
+ * Some kernels do not tell every switch: where a protected thread leaves the CPU, no program runs. Then `task` came on
+ * unseen, and leaves now. The scheduler's account of its CPU time tells since when it has been running.
+ */
+static always_inline void work_out_switch_in(struct task_struct* task, struct thread_state* state, __u64 cpu_time,
+                                             __u64 now, struct scratch* scratch) {
+  __u64 ran = cpu_time - state->cpu_time_ns, came_on = now - ran;
+  if (came_on < state->since_ns || came_on > now) came_on = state->since_ns;
+  count(DWELL_COUNT_MISSED_SWITCH_IN, came_on - not_before_window(state->since_ns));
+  close_interval(task, state, scratch, came_on, DWELL_STACK_MISSED);
+  state->since_ns = came_on;
+  state->waking_ns = 0;
+}
+
+/* `task` comes on, but was never seen to leave: what it did not run since then, it was away. */
+static always_inline void lose_absence(struct task_struct* task, struct thread_state* state, __u64 now) {
+  __u64 from = not_before_window(state->since_ns), ran = READ(task, se.sum_exec_runtime) - state->cpu_time_ns;
+  __u64 away = now > from ? now - from : 0;
+  if (ran > away) ran = away;
+  state->books.running_ns += ran;
+  state->books.lost_ns += away - ran;
+  count(DWELL_LOSS_MISSED_SWITCH_OUT, away - ran);
+}
+
+static always_inline void switch_out(struct task_struct* task, bool preempt, __u32 prev_state, __u64 now,
+                                     struct scratch* scratch) {
+  struct thread_state* state = get_state(task, PHASE_RUNNING, DWELL_CLASS_NONE);
+  if (!state || state->phase == PHASE_ENDED) return;
+  count(DWELL_COUNT_SWITCHES, 0);
+  __u64 cpu_time = READ(task, se.sum_exec_runtime);
+  if (state->phase == PHASE_OFF) work_out_switch_in(task, state, cpu_time, now, scratch);
+  book_running(state, now);
+  state->cpu_time_ns = cpu_time;
+  if (prev_state & TASK_DEAD) {
+    end_life(task, state, now, DWELL_END_EXITED, scratch);
+    state->phase = PHASE_ENDED;
+    forget_state(task);
+    return;
+  }
+  struct user_regs regs;
+  read_regs(task, &regs);
+  classify(task, state, preempt, prev_state, &regs);
+  state->since_ns = now;
+  state->phase = PHASE_OFF;
+  state->user_stack = DWELL_STACK_NONE;
+  if (config.user_stacks && has_user_side(task) && config.class_mask >> (state->wait_class & 31) & 1)
+    state->user_stack = take_user_stack(0, state, &regs, scratch, now);
+}
+
 static always_inline void switch_in(struct task_struct* task, __u64 now, struct scratch* scratch) {
   struct thread_state* state = get_state(task, PHASE_OFF, DWELL_CLASS_RUNNABLE);
-  if (!state || state->phase != PHASE_OFF) return;
-  close_interval(task, state, scratch, now, 0);
+  if (!state || state->phase == PHASE_ENDED) return;
+  if (state->phase == PHASE_OFF)
+    close_interval(task, state, scratch, now, 0);
+  else
+    lose_absence(task, state, now);
   state->phase = PHASE_RUNNING;
   state->since_ns = now;
   state->waking_ns = 0;
@@ -247,6 +277,7 @@ static always_inline void seed_thread(struct task_struct* task, struct scratch* 
     if (user_side && read_stack && config.user_stacks)
       initial.user_stack = take_user_stack(task, &initial, &regs, scratch, bpf_ktime_get_ns());
   }
+  initial.cpu_time_ns = task->se.sum_exec_runtime;
   initial.gap = state_was_full;
   if (!create_state(task, &initial)) {
     state_was_full = 1;

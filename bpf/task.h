@@ -32,6 +32,7 @@ struct thread_state {
   __u64 waking_ns;     /* last sched_waking since the last switch-in, 0: none */
   __u64 user_stack;    /* of the current interval */
   __u64 known_stack;   /* the last user stack found in known_stacks: most waits repeat */
+  __u64 cpu_time_ns;   /* used by the thread when it last left the CPU, by the scheduler's own account */
   __u64 thread;        /* id of this life */
   __u64 birth_ns;
   __u64 start_boottime_ns;
@@ -172,6 +173,7 @@ static always_inline struct thread_state* begin_state(struct task_struct* task, 
   initial.user_stack = DWELL_STACK_BEFORE_START;
   if (READ(task, flags) & PF_KTHREAD) initial.user_stack = DWELL_STACK_NONE;
   describe_life(task, &initial);
+  initial.cpu_time_ns = READ(task, se.sum_exec_runtime);
   initial.gap = state_was_full;
   struct thread_state* state = create_state(task, &initial);
   if (!state) {

@@ -25,6 +25,8 @@ const char* placeholder_text(uint64_t id, bool user) {
       return user ? "[user stack unreadable]" : "[kernel stack unreadable]";
     case DWELL_STACK_BEFORE_START:
       return "[user stack unknown: blocked before the start]";
+    case DWELL_STACK_MISSED:
+      return "[kernel stack unknown: the switch was not seen]";
     default:
       return user ? "[user stack lost: ring full]" : "[kernel stack lost: ring full]";
   }
@@ -95,6 +97,7 @@ class ProfileAssembly {
     times.blocked_ns = books.blocked_ns;
     times.censored_run_queue_ns = books.censored_run_queue_ns;
     times.censored_blocked_ns = books.censored_blocked_ns;
+    times.lost_ns = books.lost_ns;
     times.filtered_ns = books.filtered_ns;
     times.overflow_ns = books.overflow_ns;
     times.intervals = books.intervals;
@@ -102,7 +105,7 @@ class ProfileAssembly {
     times.filtered_intervals = books.filtered_intervals;
     times.overflow_intervals = books.overflow_intervals;
     if (has_gap && times.residual_ns() > 0)
-      times.lost_ns = static_cast<uint64_t>(times.residual_ns());
+      times.lost_ns += static_cast<uint64_t>(times.residual_ns());
     return times;
   }
 
