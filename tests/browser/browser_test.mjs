@@ -104,6 +104,9 @@ test('one click leaves a cause out, and a reload keeps the view', async () => {
   await report.page.waitForSelector('#report[data-state=ready]');
   assert.equal(await report.shown_ns(), left);
   assert.equal(await report.page.getAttribute('#flip', 'aria-pressed'), 'true');
+  await report.exclude('the whole window');
+  assert.equal(await report.shown_ns(), sum(small, 'blocked_ns', (row) =>
+    row.cause !== 'epoll_wait' && row.censored !== 'both'));
   await report.page.click('#clear-filters');
   assert.equal(await report.shown_ns(), small.totals.blocked_ns);
   await report.close();
