@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /*
- * The few kernel types that the probe reads, by name only: libbpf relocates every access to the running kernel
- * (CO-RE), so neither the order nor the completeness of the members matters here.
+ * The few kernel types that the probe reads, by name only: libbpf relocates every access to the
+ * running kernel (CO-RE), so neither the order nor the completeness of the members matters here.
  */
 #ifndef DWELL_BPF_CORE_TYPES_H
 #define DWELL_BPF_CORE_TYPES_H
 
-#include <linux/bpf.h>
-#include <stdbool.h>
-
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+#include <linux/bpf.h>
+#include <stdbool.h>
 
 #include "abi/off_cpu.h"
 

@@ -101,6 +101,7 @@ Status open_window(Session& session) {
   session.recording.boottime_offset_ns = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
   session.epoch_began_ns = start;
   if (!session.command) return {};
+  session.recording.command_pid = session.command->pid();
   while (now_ns(CLOCK_MONOTONIC) <= start) usleep(500);
   return session.command->release();
 }
