@@ -6,11 +6,15 @@
 #ifndef DWELL_BPF_CORE_TYPES_H
 #define DWELL_BPF_CORE_TYPES_H
 
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
+/* In this order: bpf_helpers.h uses the types of bpf.h. */
+/* clang-format off */
 #include <linux/bpf.h>
 #include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+/* clang-format on */
 
 #include "abi/off_cpu.h"
 
