@@ -101,7 +101,7 @@ TEST_F(ReportTest, SaysWhatIsWrongWithItsInput) {
   EXPECT_THAT(failure().message, HasSubstr("written by a newer dwell (format 2)"));
   ASSERT_TRUE(write_file_atomically(options_.input, "perf script output"));
   EXPECT_THAT(failure().message, HasSubstr("not a dwell file"));
-  EXPECT_EQ(failure().kind, Error::Kind::kUsage);
+  EXPECT_EQ(failure().kind, Error::Kind::kRuntime);
 }
 
 TEST_F(ReportTest, NeverOverwritesTheRecording) {

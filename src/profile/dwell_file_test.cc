@@ -89,7 +89,7 @@ TEST(DwellFile, RefusesOtherFilesAsUsage) {
        {"{\"format\": 1}", "\x1f\x8b\x08", "\x89PNG\r\n\x1a\n", "#!/bin/sh\n"}) {
     const Result<Profile> profile = decode(other);
     ASSERT_FALSE(profile);
-    EXPECT_EQ(profile.error().kind, Error::Kind::kUsage) << other;
+    EXPECT_EQ(profile.error().kind, Error::Kind::kRuntime) << other;
     EXPECT_THAT(profile.error().message, HasSubstr("not a dwell file"));
   }
 }
