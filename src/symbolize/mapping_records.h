@@ -18,8 +18,9 @@ struct MappingEvent {
   uint64_t order = 0;    // of arrival, for events of one moment
   uint32_t pid = 0;
   uint32_t parent_pid = 0;  // of a fork: the process that called it
-  Mapping mapping;          // of a map
-  uint64_t address = 0;     // of a kernel symbol
+  Mapping mapping;          // of a map, but for its backing
+  Backing backing;
+  uint64_t address = 0;  // of a kernel symbol
   uint32_t bytes = 0;
   std::string name;
 };

@@ -75,9 +75,9 @@ TEST(MappingRecord, TellsMappingsByInodeOrByBuildId) {
   ASSERT_TRUE(by_inode);
   EXPECT_EQ(by_inode->mapping.end, 0x4000u);
   EXPECT_EQ(by_inode->mapping.page_offset, 0x2000u);
-  EXPECT_EQ(by_inode->mapping.backing.path, "/a b");
-  EXPECT_EQ(by_inode->mapping.backing.device, makedev(8, 1));
-  EXPECT_EQ(by_inode->mapping.backing.inode, 77u);
+  EXPECT_EQ(by_inode->backing.path, "/a b");
+  EXPECT_EQ(by_inode->backing.device, makedev(8, 1));
+  EXPECT_EQ(by_inode->backing.inode, 77u);
   EXPECT_EQ(by_inode->mapping.from_ns, kTime);
 
   Body id = map_head(0x1000, 0x3000);
@@ -88,8 +88,8 @@ TEST(MappingRecord, TellsMappingsByInodeOrByBuildId) {
                          .text("/a")
                          .decode(PERF_RECORD_MMAP2, PERF_RECORD_MISC_MMAP_BUILD_ID);
   ASSERT_TRUE(by_id);
-  EXPECT_EQ(by_id->mapping.backing.build_id, "a0a1a2");
-  EXPECT_EQ(by_id->mapping.backing.inode, 0u);
+  EXPECT_EQ(by_id->backing.build_id, "a0a1a2");
+  EXPECT_EQ(by_id->backing.inode, 0u);
 }
 
 TEST(MappingRecord, RefusesMappingsThatCannotBe) {

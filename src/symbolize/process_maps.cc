@@ -37,21 +37,6 @@ std::optional<uint64_t> misfit(const Life& life, const ProcessKey& key) {
   return UINT64_MAX;
 }
 
-Mapping to_mapping(const MapsLine& line, const std::string& root_prefix, uint64_t from_ns) {
-  Mapping mapping;
-  mapping.start = line.start;
-  mapping.end = line.end;
-  mapping.page_offset = line.page_offset;
-  mapping.from_ns = from_ns;
-  mapping.backing.path = line.path;
-  // /proc prints paths as we see them, events as the process does; a chrooted process differs.
-  if (root_prefix.size() > 1 && line.path.starts_with(root_prefix + "/"))
-    mapping.backing.path.erase(0, root_prefix.size());
-  mapping.backing.device = makedev(line.device_major, line.device_minor);
-  mapping.backing.inode = line.inode;
-  return mapping;
-}
-
 // The image in force at that time: the last that had begun, else the first.
 size_t image_at(const Life& life, uint64_t time_ns) {
   size_t index = life.images.size() - 1;
@@ -151,7 +136,7 @@ void ProcessMaps::on_fork(uint32_t parent_pid, uint32_t pid, uint64_t time_ns) {
   const Image& parent = current_life(parent_pid, time_ns).current();
   auto image = std::make_unique<Image>(parent);
   image->begin_ns = time_ns;
-  image->read_ns = image->tried_ns = 0;
+  image->read_ns = image->next_read_ns = 0;
   image->anonymous_object = kUnidentified;
   Life& child = add_life(pid);
   child.fork_ns = time_ns;
@@ -176,8 +161,8 @@ void ProcessMaps::on_exec(uint32_t pid, uint64_t time_ns) {
 Image& ProcessMaps::on_map(uint32_t pid, Mapping mapping) {
   Life& life = current_life(pid, mapping.from_ns);
   Image& image = *life.images[image_at(life, mapping.from_ns)];
-  if (image.executable.empty() && mapping.backing.is_file())
-    image.executable = mapping.backing.path;  // exec maps the program first
+  if (image.executable.empty() && mapping.backing->is_file())
+    image.executable = mapping.backing->path;  // exec maps the program first
   image.own_mappings().add(std::move(mapping));
   return image;
 }
@@ -218,10 +203,30 @@ std::optional<LiveProcess> ProcessMaps::live(const ProcessKey& key, const Image&
 }
 
 void ProcessMaps::read_maps(const ProcessKey& key, Image& image) {
-  const uint64_t now_ns = monotonic_now_ns();
-  if (image.tried_ns != 0 && now_ns - image.tried_ns < kReadPauseNs) return;
-  image.tried_ns = now_ns;
+  const uint64_t start_ns = monotonic_now_ns();
+  if (start_ns < image.next_read_ns) return;
   if (const auto process = live(key, image)) read_from(*process, image);
+  const uint64_t end_ns = monotonic_now_ns();
+  // A process can have so many mappings that reading them all the time would be all that we do.
+  image.next_read_ns = end_ns + std::max(kReadPauseNs, kReadShare * (end_ns - start_ns));
+}
+
+Mapping ProcessMaps::to_mapping(const MapsLine& line, const std::string& root_prefix,
+                                uint64_t from_ns) {
+  Mapping mapping;
+  mapping.start = line.start;
+  mapping.end = line.end;
+  mapping.page_offset = line.page_offset;
+  mapping.from_ns = from_ns;
+  Backing backing;
+  backing.path = line.path;
+  // /proc prints paths as we see them, events as the process does; a chrooted process differs.
+  if (root_prefix.size() > 1 && line.path.starts_with(root_prefix + "/"))
+    backing.path.erase(0, root_prefix.size());
+  backing.device = makedev(line.device_major, line.device_minor);
+  backing.inode = line.inode;
+  mapping.backing = backings_.intern(std::move(backing));
+  return mapping;
 }
 
 void ProcessMaps::read_from(const LiveProcess& process, Image& image) {

@@ -16,8 +16,10 @@ class ProcessMapsTest : public testing::Test {
     mapping.start = start;
     mapping.end = start + 0x1000;
     mapping.from_ns = time_ns;
-    mapping.backing.path = path;
-    mapping.backing.inode = 1;
+    Backing backing;
+    backing.path = path;
+    backing.inode = 1;
+    mapping.backing = std::make_shared<const Backing>(backing);
     return mapping;
   }
   ProcessKey key(uint64_t start_ns, uint32_t exec_id, uint32_t pid = kPid) {
@@ -25,7 +27,7 @@ class ProcessMapsTest : public testing::Test {
   }
   std::string path_at(const ProcessKey& process, uint64_t time_ns, uint64_t address = 0x1800) {
     const Mapping* mapping = maps_.image(process, time_ns).mappings->find(address, time_ns);
-    return mapping == nullptr ? "none" : mapping->backing.path;
+    return mapping == nullptr ? "none" : mapping->backing->path;
   }
   const uint64_t lead_ns_ = boottime_lead_ns();
   Roots roots_;

@@ -82,6 +82,7 @@ class SystemSymbolizer final : public Symbolizer {
   KernelTable kernel_;
   std::optional<MappingEvents> events_;
   std::string no_events_;  // why there are none
+  uint64_t lost_events_ = 0;
   int opens_left_ = 0;
   std::vector<Location> locations_;
   std::vector<bool> counted_;  // per location: already in unresolved_
@@ -103,6 +104,10 @@ void SystemSymbolizer::poll() {
   if (!events_) return;
   opens_left_ = kOpensPerPoll;
   for (const MappingEvent& event : events_->take()) apply(event);
+  if (const uint64_t lost = events_->lost(); lost != lost_events_) {
+    lost_events_ = lost;
+    maps_.on_lost(monotonic_now_ns());
+  }
 }
 
 void SystemSymbolizer::apply(const MappingEvent& event) {
@@ -111,8 +116,11 @@ void SystemSymbolizer::apply(const MappingEvent& event) {
       return maps_.on_fork(event.parent_pid, event.pid, event.time_ns);
     case MappingEvent::Kind::kExec:
       return maps_.on_exec(event.pid, event.time_ns);
-    case MappingEvent::Kind::kMap:
-      return open_ahead(event.pid, maps_.on_map(event.pid, event.mapping), event.mapping);
+    case MappingEvent::Kind::kMap: {
+      Mapping mapping = event.mapping;
+      mapping.backing = maps_.intern(event.backing);
+      return open_ahead(event.pid, maps_.on_map(event.pid, mapping), mapping);
+    }
     case MappingEvent::Kind::kKernelSymbolAdded:
       return kernel_.symbols().add_bpf(event.address, event.bytes, event.name);
     case MappingEvent::Kind::kKernelSymbolRemoved:
@@ -123,8 +131,9 @@ void SystemSymbolizer::apply(const MappingEvent& event) {
 // The process may end, and its files vanish, before an address of it is located.
 void SystemSymbolizer::open_ahead(uint32_t pid, Image& image, const Mapping& added) {
   Mapping* mapping = image.mappings->find(added.start, added.from_ns);
-  if (mapping == nullptr || mapping->object != kUnidentified || !mapping->backing.is_file()) return;
-  if (const auto known = finder_.seen(mapping->backing)) {
+  if (mapping == nullptr || mapping->object != kUnidentified || !mapping->backing->is_file())
+    return;
+  if (const auto known = finder_.seen(*mapping->backing)) {
     mapping->object = *known;
     return;
   }
@@ -148,6 +157,7 @@ LocationId SystemSymbolizer::locate_user(const ProcessKey& process, uint64_t ip,
   Image& image = maps_.image(process, time_ns);
   // The address of the call decides: what follows it may be another mapping.
   const uint64_t probe = ip - (return_address && ip > 0 ? 1 : 0);
+  if (maps_.doubts(image)) maps_.read_maps(process, image);
   Mapping* mapping = image.mappings->find(probe, time_ns);
   if (mapping == nullptr || !mapping->held_at(time_ns)) {
     maps_.read_maps(process, image);
@@ -164,7 +174,7 @@ LocationId SystemSymbolizer::locate_user(const ProcessKey& process, uint64_t ip,
 
 ObjectId SystemSymbolizer::object_of(const ProcessKey& process, Image& image, Mapping& mapping) {
   if (mapping.object != kUnidentified) return mapping.object;
-  if (image.anonymous_object != kUnidentified && is_anonymous(mapping.backing) &&
+  if (image.anonymous_object != kUnidentified && is_anonymous(*mapping.backing) &&
       !jit_.wants_process(image.anonymous_object))
     return image.anonymous_object;
   const auto live = maps_.live(process, image);
@@ -245,7 +255,7 @@ std::vector<Unresolved> SystemSymbolizer::unresolved() const {
 std::vector<std::string> SystemSymbolizer::warnings() const {
   std::vector<std::string> all = kernel_.warnings();
   if (!no_events_.empty()) all.push_back(no_events_);
-  if (events_ && events_->lost() > 0)
+  if (lost_events_ > 0)
     all.push_back(
         fmt::format("{} mapping events were lost: the machine started programs faster "
                     "than they were read; some user frames may lack names",
