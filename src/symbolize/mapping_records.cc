@@ -107,10 +107,9 @@ std::optional<MappingEvent> decode_map(uint16_t misc, std::span<const std::byte>
 std::optional<MappingEvent> decode_ksymbol(std::span<const std::byte> rest) {
   KsymbolBody body;
   if (!take(rest, body) || body.type != PERF_RECORD_KSYMBOL_TYPE_BPF) return std::nullopt;
+  if ((body.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER) != 0) return std::nullopt;
   MappingEvent event;
-  event.kind = (body.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER) != 0
-                   ? MappingEvent::Kind::kKernelSymbolRemoved
-                   : MappingEvent::Kind::kKernelSymbolAdded;
+  event.kind = MappingEvent::Kind::kProgramLoaded;
   event.address = body.address;
   event.bytes = body.bytes;
   event.name = take_text(rest);

@@ -25,7 +25,8 @@ bool continues(const Mapping& a, const Mapping& b) {
 void inherit(Mapping& later, const Mapping& earlier) {
   later.from_ns = std::min(later.from_ns, earlier.from_ns);
   if (later.object == kUnidentified) later.object = earlier.object;
-  if (later.backing->build_id.empty()) later.backing = earlier.backing;
+  if (later.backing->build_id.empty() && !earlier.backing->build_id.empty())
+    later.backing = earlier.backing;
 }
 
 uint64_t distance(const Mapping& mapping, uint64_t time_ns) {

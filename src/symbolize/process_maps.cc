@@ -146,7 +146,13 @@ void ProcessMaps::on_fork(uint32_t parent_pid, uint32_t pid, uint64_t time_ns) {
 void ProcessMaps::on_exec(uint32_t pid, uint64_t time_ns) {
   Life& life = current_life(pid, time_ns);
   Image& old = life.current();
-  if (old.read_ns > time_ns) {  // what /proc said is already the new image
+  if (old.read_ns > time_ns) {
+    // What /proc said is already the new image. Of the one before nothing is known, and it must
+    // not get the names of this one.
+    auto before = std::make_unique<Image>();
+    before->begin_ns = old.begin_ns;
+    if (life.images.size() < kImagesMax)
+      life.images.insert(life.images.end() - 1, std::move(before));
     old.begin_ns = std::max(old.begin_ns, time_ns);
     return;
   }

@@ -25,6 +25,7 @@ struct Location {
   bool return_address = false;
   FrameKind kind = FrameKind::kUser;
   uint64_t address = 0;
+  uint32_t remembered = 0;  // kernel: the name it had when it was located
   auto operator<=>(const Location&) const = default;
   // A return address may be the first byte of the next function: the call lies before it.
   uint64_t lookup_address() const { return address - (return_address && address > 0 ? 1 : 0); }
@@ -34,6 +35,7 @@ struct LocationHash {
   size_t operator()(const Location& l) const {
     uint64_t h = (l.address + l.return_address) * 0x9e3779b97f4a7c15ull;
     h ^= (uint64_t{l.object} << 8 | static_cast<uint64_t>(l.kind)) * 0xc2b2ae3d27d4eb4full;
+    h += l.remembered;
     return static_cast<size_t>(h ^ (h >> 29));
   }
 };
@@ -62,6 +64,7 @@ class SystemSymbolizer final : public Symbolizer {
   std::vector<std::string> warnings() const override;
 
  private:
+  static constexpr size_t kLocationsMax = 1 << 24;
   static constexpr int kOpensPerPoll = 64;  // files of processes that nobody asked for yet
 
   void follow_mappings();
@@ -121,10 +124,8 @@ void SystemSymbolizer::apply(const MappingEvent& event) {
       mapping.backing = maps_.intern(event.backing);
       return open_ahead(event.pid, maps_.on_map(event.pid, mapping), mapping);
     }
-    case MappingEvent::Kind::kKernelSymbolAdded:
-      return kernel_.symbols().add_bpf(event.address, event.bytes, event.name);
-    case MappingEvent::Kind::kKernelSymbolRemoved:
-      return kernel_.symbols().remove_bpf(event.address);
+    case MappingEvent::Kind::kProgramLoaded:
+      return kernel_.on_program_loaded(event.address, event.bytes, event.name);
   }
 }
 
@@ -144,6 +145,7 @@ void SystemSymbolizer::open_ahead(uint32_t pid, Image& image, const Mapping& add
 }
 
 LocationId SystemSymbolizer::intern(const Location& location) {
+  if (locations_.size() >= kLocationsMax && !ids_.contains(location)) return 0;
   const auto [at, added] = ids_.try_emplace(location, static_cast<LocationId>(locations_.size()));
   if (added) {
     locations_.push_back(location);
@@ -186,8 +188,8 @@ ObjectId SystemSymbolizer::object_of(const ProcessKey& process, Image& image, Ma
 }
 
 LocationId SystemSymbolizer::locate_kernel(uint64_t ip, bool return_address) {
-  return intern(
-      {kernel_.object_of(ip - (return_address ? 1 : 0)), return_address, FrameKind::kKernel, ip});
+  const auto place = kernel_.place_of(ip - (return_address ? 1 : 0));
+  return intern({place.object, return_address, FrameKind::kKernel, ip, place.remembered});
 }
 
 void SystemSymbolizer::notice_process(const ProcessKey& process) {
@@ -230,7 +232,7 @@ FrameInfo SystemSymbolizer::describe(LocationId id) {
   frame.address = location.address;
   frame.kind = location.kind;
   if (location.kind == FrameKind::kKernel) {
-    kernel_.name(location.address, location.return_address, frame);
+    kernel_.name(location.address, location.return_address, location.remembered, frame);
   } else {
     name_user(location, frame);
   }
