@@ -182,7 +182,7 @@ Image& ProcessMaps::image(const ProcessKey& key, uint64_t time_ns) {
   Image& candidate = *owner.images[index];
   if (!candidate.exec_id) {
     const bool settled = index == 0 || time_ns - candidate.begin_ns >= kExecSettleNs;
-    if (settled) candidate.exec_id = key.exec_id;
+    (settled ? candidate.exec_id : candidate.likely_exec_id) = key.exec_id;
     return candidate;
   }
   // An exec that no event told of.
@@ -195,9 +195,10 @@ Image& ProcessMaps::image(const ProcessKey& key, uint64_t time_ns) {
 const Image* ProcessMaps::find_image(const ProcessKey& key) const {
   const Life* owner = find_life(key);
   if (owner == nullptr) return nullptr;
-  for (const auto& image : owner->images)
-    if (image->exec_id == key.exec_id) return image.get();
-  return owner->images.back()->exec_id ? nullptr : owner->images.back().get();
+  for (const auto id : {&Image::exec_id, &Image::likely_exec_id})
+    for (const auto& image : owner->images)
+      if ((*image).*id == key.exec_id) return image.get();
+  return nullptr;
 }
 
 std::optional<LiveProcess> ProcessMaps::live(const ProcessKey& key, const Image& image) {

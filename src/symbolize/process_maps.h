@@ -24,6 +24,7 @@ namespace dwell::symbolize {
 struct Image {
   uint64_t begin_ns = 0;
   std::optional<uint32_t> exec_id;
+  std::optional<uint32_t> likely_exec_id;  // of a stack taken right after the exec event
   // Shared between a process and its forked children until one of them changes.
   std::shared_ptr<Mappings> mappings = std::make_shared<Mappings>();
   std::string executable;
