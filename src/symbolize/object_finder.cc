@@ -18,13 +18,6 @@ int64_t unix_time_of(uint64_t monotonic_ns) {
   return now - static_cast<int64_t>(monotonic_now_ns() - monotonic_ns);
 }
 
-std::string build_id_of(const OpenedFile& file) {
-  const auto bytes = FileBytes::of_file(file.fd.get(), "file");
-  if (!bytes) return {};
-  const auto elf = ElfFile::read(*bytes);
-  return elf ? elf->build_id() : std::string();
-}
-
 bool same_inode(const OpenedFile& file, const Backing& backing) {
   return backing.inode != 0 && file.identity.inode == backing.inode &&
          file.identity.device == backing.device;
@@ -34,9 +27,9 @@ bool same_inode(const OpenedFile& file, const Backing& backing) {
 std::string difference(const OpenedFile& file, const Mapping& mapping, bool alive) {
   const Backing& backing = *mapping.backing;
   if (!backing.build_id.empty())
-    return build_id_of(file) == backing.build_id ? "" : "another build of the file is there now";
+    return file.elf.build_id == backing.build_id ? "" : "another build of the file is there now";
   if (!same_inode(file, backing)) {
-    const bool unsure = reports_other_inodes(file.fd.get()) || backing.inode == 0;
+    const bool unsure = file.unsure_inode || backing.inode == 0;
     return alive && unsure ? "" : "another file is there now";
   }
   if (alive) return "";  // the mapping holds the inode: its number cannot have been given again
@@ -135,8 +128,11 @@ ObjectId ObjectFinder::find_file(Image& image, Mapping& mapping, const LiveProce
 
 std::optional<ObjectId> ObjectFinder::open_mapped(const Image& image, const Mapping& mapping,
                                                   const LiveProcess& process) {
-  std::string link;
-  auto file = open_mapped_file(process, mapping.start, mapping.end, &link);
+  auto link = std::make_shared<std::string>();
+  auto file = open_patiently(worker_, mapping.backing->path,
+                             [process, link, start = mapping.start, end = mapping.end] {
+                               return open_mapped_file(process, start, end, link.get());
+                             });
   if (!file) {
     failure_ = file.error().message;
     return std::nullopt;
@@ -144,10 +140,10 @@ std::optional<ObjectId> ObjectFinder::open_mapped(const Image& image, const Mapp
   // The range may hold another file by now.
   const std::string& path = mapping.backing->path;
   const std::string root = process.root_link();
-  const bool same_path = link == path || (root.size() > 1 && link == root + path);
+  const bool same_path = *link == path || (root.size() > 1 && *link == root + path);
   const bool same = mapping.backing->build_id.empty()
                         ? same_path || same_inode(*file, *mapping.backing)
-                        : build_id_of(*file) == mapping.backing->build_id;
+                        : file->elf.build_id == mapping.backing->build_id;
   if (!same) {
     failure_ = "another file is mapped there now";
     return std::nullopt;
@@ -158,7 +154,8 @@ std::optional<ObjectId> ObjectFinder::open_mapped(const Image& image, const Mapp
 std::optional<ObjectId> ObjectFinder::open_program(const Image& image, const Mapping& mapping,
                                                    const LiveProcess& process) {
   if (mapping.backing->path != image.executable) return std::nullopt;
-  auto file = open_executable(process);
+  auto file = open_patiently(worker_, mapping.backing->path,
+                             [process] { return open_executable(process); });
   if (!file) {
     failure_ = file.error().message;
     return std::nullopt;
@@ -175,7 +172,10 @@ std::optional<ObjectId> ObjectFinder::open_by_path(const Image& image, const Map
   const std::string unescaped = unescape_newlines(path);
   for (const RootId root : {image.root, Roots::kOwn}) {
     for (const std::string& candidate : {path, unescaped}) {
-      auto file = open_in_root(roots_.fd(root), candidate);
+      auto file = open_patiently(worker_, candidate,
+                                 [candidate, from = std::make_shared<Fd>(roots_.copy(root))] {
+                                   return open_in_root(from->get(), candidate);
+                                 });
       if (!file) {
         if (failure_.empty()) failure_ = file.error().message;
         continue;

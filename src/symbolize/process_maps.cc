@@ -37,6 +37,16 @@ std::optional<uint64_t> misfit(const Life& life, const ProcessKey& key) {
   return UINT64_MAX;
 }
 
+struct Reading {
+  std::vector<MapsLine> lines;
+  std::string root_link, executable, command_line;
+};
+
+Reading read_all_of(const LiveProcess& process) {
+  return {process.executable_maps(), process.root_link(), process.executable(),
+          process.command_line()};
+}
+
 // The image in force at that time: the last that had begun, else the first.
 size_t image_at(const Life& life, uint64_t time_ns) {
   size_t index = life.images.size() - 1;
@@ -66,7 +76,7 @@ Mappings& Image::own_mappings() {
   return *mappings;
 }
 
-ProcessMaps::ProcessMaps(Roots& roots) : roots_(roots) {}
+ProcessMaps::ProcessMaps(Roots& roots, FileWorker& worker) : roots_(roots), worker_(worker) {}
 
 Life& ProcessMaps::add_life(uint32_t pid) {
   if (births_.size() >= kLivesMax) drop_oldest();
@@ -192,6 +202,15 @@ Image& ProcessMaps::image(const ProcessKey& key, uint64_t time_ns) {
                       later ? time_ns : candidate.begin_ns);
 }
 
+Image& ProcessMaps::likely_image(const ProcessKey& key) {
+  Life& owner = life(key);
+  for (const auto& image : owner.images)
+    if (image->exec_id == key.exec_id) return *image;
+  Image& current = owner.current();
+  if (!current.exec_id) current.likely_exec_id = key.exec_id;
+  return current;
+}
+
 const Image* ProcessMaps::find_image(const ProcessKey& key) const {
   const Life* owner = find_life(key);
   if (owner == nullptr) return nullptr;
@@ -237,19 +256,19 @@ Mapping ProcessMaps::to_mapping(const MapsLine& line, const std::string& root_pr
 }
 
 void ProcessMaps::read_from(const LiveProcess& process, Image& image) {
-  const std::string root_link = process.root_link();
   const uint64_t appeared_ns = image.read_ns != 0 ? image.read_ns : image.begin_ns;
   const uint64_t now_ns = monotonic_now_ns();
-  std::vector<Mapping> mappings;
-  for (const MapsLine& line : process.executable_maps())
-    mappings.push_back(to_mapping(line, root_link, appeared_ns));
+  // Reading maps and arguments waits for the lock of the address space, which may be held long.
+  const auto reading = worker_.run([process] { return read_all_of(process); });
   image.read_ns = now_ns;
-  if (mappings.empty()) return;  // a kernel thread, or it is exiting: keep what is known
+  if (!reading || reading->lines.empty())
+    return;  // a kernel thread, or exiting: keep what is known
+  std::vector<Mapping> mappings;
+  for (const MapsLine& line : reading->lines)
+    mappings.push_back(to_mapping(line, reading->root_link, appeared_ns));
   image.own_mappings().replace_all(std::move(mappings), now_ns);
-  if (const std::string executable = process.executable(); !executable.empty())
-    image.executable = executable;
-  if (const std::string command_line = process.command_line(); !command_line.empty())
-    image.command_line = command_line;
+  if (!reading->executable.empty()) image.executable = reading->executable;
+  if (!reading->command_line.empty()) image.command_line = reading->command_line;
   image.root = roots_.of(process);
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "symbolize/file_worker.h"
 #include "symbolize/live_process.h"
 #include "symbolize/mappings.h"
 #include "symbolize/object_files.h"
@@ -60,7 +61,7 @@ class ProcessMaps {
   // The fork event follows the start time that the kernel notes by less than this.
   static constexpr uint64_t kForkDelayNs = 1'000'000'000;
 
-  explicit ProcessMaps(Roots& roots);
+  ProcessMaps(Roots& roots, FileWorker& worker);
 
   // Mapping events, in order of time.
   void on_fork(uint32_t parent_pid, uint32_t pid, uint64_t time_ns);
@@ -76,6 +77,9 @@ class ProcessMaps {
 
   // The image that `key` names, at that time. Creates it, reading /proc, if it was not known.
   Image& image(const ProcessKey& key, uint64_t time_ns);
+  // The image of a key that comes without a time: it may name a program that has exec'ed since, so
+  // the answer is not held against it.
+  Image& likely_image(const ProcessKey& key);
   const Image* find_image(const ProcessKey& key) const;
   // Reads /proc for the process if it still runs this image and has not been read just before.
   void read_maps(const ProcessKey& key, Image& image);
@@ -94,6 +98,7 @@ class ProcessMaps {
   void drop_oldest();
 
   Roots& roots_;
+  FileWorker& worker_;
   Backings backings_;
   uint64_t lost_ns_ = 0;
   std::unordered_map<uint32_t, std::vector<std::unique_ptr<Life>>> lives_;  // by pid, oldest first

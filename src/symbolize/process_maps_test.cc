@@ -31,7 +31,8 @@ class ProcessMapsTest : public testing::Test {
   }
   const uint64_t lead_ns_ = boottime_lead_ns();
   Roots roots_;
-  ProcessMaps maps_{roots_};
+  FileWorker worker_;
+  ProcessMaps maps_{roots_, worker_};
 };
 
 TEST_F(ProcessMapsTest, AChildHasItsParentsMappingsUntilItExecs) {
@@ -59,6 +60,19 @@ TEST_F(ProcessMapsTest, AnExecBeginsAnotherImageAtTheSameAddresses) {
   ASSERT_NE(maps_.find_image(first), nullptr);
   EXPECT_EQ(maps_.find_image(first)->executable, "/a");
   EXPECT_EQ(maps_.find_image(second)->executable, "/b");
+}
+
+TEST_F(ProcessMapsTest, AKeyThatWasNoticedAfterTheExecStillNamesTheProgramBefore) {
+  maps_.on_fork(kPid + 1, kPid, 1 * kSecond);
+  maps_.on_map(kPid, file("/shell", 1 * kSecond + 1));
+  maps_.on_exec(kPid, 2 * kSecond);
+  maps_.on_map(kPid, file("/program", 2 * kSecond + 1));
+  const ProcessKey shell = key(1 * kSecond, 4), program = key(1 * kSecond, 5);
+  maps_.likely_image(shell);
+  EXPECT_EQ(path_at(shell, 1 * kSecond + 500), "/shell");
+  EXPECT_EQ(path_at(program, 3 * kSecond), "/program");
+  EXPECT_EQ(maps_.find_image(shell)->executable, "/shell");
+  EXPECT_EQ(maps_.find_image(program)->executable, "/program");
 }
 
 TEST_F(ProcessMapsTest, AnExecThatNoEventToldOfIsKnownByItsKey) {

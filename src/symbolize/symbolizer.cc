@@ -44,10 +44,10 @@ class SystemSymbolizer final : public Symbolizer {
  public:
   explicit SystemSymbolizer(const Options& options)
       : options_(options),
-        objects_(options, roots_),
-        maps_(roots_),
-        finder_(objects_, roots_),
-        jit_(objects_, roots_, options_),
+        objects_(options, roots_, worker_),
+        maps_(roots_, worker_),
+        finder_(objects_, roots_, worker_),
+        jit_(objects_, roots_, worker_, options_),
         kernel_(objects_, options.kernel) {
     if (options.follow_mappings) follow_mappings();
   }
@@ -77,6 +77,7 @@ class SystemSymbolizer final : public Symbolizer {
   void name_user(const Location& location, FrameInfo& frame);
 
   const Options options_;
+  FileWorker worker_;
   Roots roots_;
   ObjectTable objects_;
   ProcessMaps maps_;
@@ -193,7 +194,8 @@ LocationId SystemSymbolizer::locate_kernel(uint64_t ip, bool return_address) {
 }
 
 void SystemSymbolizer::notice_process(const ProcessKey& process) {
-  Image& image = maps_.image(process, monotonic_now_ns());
+  // Without events the key itself is all that tells of an exec.
+  Image& image = events_ ? maps_.likely_image(process) : maps_.image(process, monotonic_now_ns());
   maps_.read_maps(process, image);
 }
 
@@ -257,6 +259,11 @@ std::vector<Unresolved> SystemSymbolizer::unresolved() const {
 std::vector<std::string> SystemSymbolizer::warnings() const {
   std::vector<std::string> all = kernel_.warnings();
   if (!no_events_.empty()) all.push_back(no_events_);
+  if (worker_.stuck() > 0)
+    all.push_back(
+        fmt::format("{} files or processes did not answer in time and were given up; a "
+                    "dead network or FUSE mount?",
+                    worker_.stuck()));
   if (lost_events_ > 0)
     all.push_back(
         fmt::format("{} mapping events were lost: the machine started programs faster "
