@@ -122,6 +122,20 @@ TEST_F(SymbolizerRootTest, UsesTheFileOfTheMountNamespaceNotItsNamesakeHere) {
   EXPECT_EQ(object(id).path, shop_.path("p"));
 }
 
+TEST_F(SymbolizerRootTest, NamesAProgramOnAnOverlayWhoseInodesDiffer) {
+  build("p", "layered_");
+  Target target(
+      {"unshare", "-m", "sh", "-c",
+       "cd " + shop_.directory() +
+           " && mkdir lower merged && mount -t tmpfs tmpfs lower && mkdir lower/l lower/u "
+           "lower/w && cp p lower/l/ && mount -t overlay overlay -o "
+           "lowerdir=lower/l,upperdir=lower/u,workdir=lower/w merged && exec merged/p"});
+  if (!target.wait_ready()) GTEST_SKIP() << "cannot mount an overlay here";
+  const LocationId id = locate(target.key(), target.at("inner"), monotonic_now_ns());
+  EXPECT_EQ(symbolizer_->describe(id).function, "layered_inner");
+  EXPECT_TRUE(symbolizer_->unresolved().empty());
+}
+
 TEST_F(SymbolizerRootTest, NamesAChrootedProgramByThePathThatItSees) {
   build("p", "inside_", "-O1 -static");
   ASSERT_TRUE(shop_.run("mkdir -p root/app && mv p root/app/p"));
