@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /*
- * The few kernel types that the probe reads, by name only: libbpf relocates every access to the running kernel
- * (CO-RE), so neither the order nor the completeness of the members matters here.
+ * The few kernel types that the probe reads, by name only: libbpf relocates every access to the
+ * running kernel (CO-RE), so neither the order nor the completeness of the members matters here.
  */
 #ifndef DWELL_BPF_CORE_TYPES_H
 #define DWELL_BPF_CORE_TYPES_H
 
+/* In this order: bpf_helpers.h uses the types of bpf.h. */
+/* clang-format off */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
-#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+/* clang-format on */
 
 #include "abi/off_cpu.h"
 
@@ -23,6 +26,10 @@ struct thread_struct {
 
 struct mm_struct;
 
+struct sched_entity {
+  __u64 sum_exec_runtime;
+};
+
 struct task_struct {
   unsigned int __state; /* since 5.14 */
   unsigned int flags;
@@ -30,6 +37,7 @@ struct task_struct {
   int pid;
   int tgid;
   int on_cpu;
+  struct sched_entity se;
   unsigned int in_execve : 1;
   unsigned int in_iowait : 1;
   __u64 start_boottime;

@@ -43,6 +43,13 @@ constexpr std::array kMeanings = {
                    "wake-ups that came before the thread had left the CPU", false, false},
     CounterMeaning{DWELL_COUNT_CLOCK_ANOMALY, "clock_anomaly",
                    "intervals that ended before they began: counted as 0 ns", true, false},
+    CounterMeaning{DWELL_COUNT_MISSED_SWITCH_IN, "missed_switch_in",
+                   "returns to the CPU that the kernel did not tell: their time is worked out from "
+                   "the CPU time used",
+                   false, true},
+    CounterMeaning{DWELL_LOSS_MISSED_SWITCH_OUT, "missed_switch_out",
+                   "departures from the CPU that the kernel did not tell: the time away is lost",
+                   true, true},
     CounterMeaning{DWELL_COUNT_FILTERED, "filtered", "intervals that a filter kept out of the rows",
                    false, true},
     CounterMeaning{DWELL_LOSS_THREAD_RECORDS, "thread_records",

@@ -1,7 +1,7 @@
 // Code without a file: a page of machine code that naps, named in /tmp/perf-PID.map as JIT
 // compilers do. Two threads run it. `--map TEXT` writes TEXT after the address and size instead of
 // `jit blob::run(int)`; `--map-kind` makes the map a fifo, a symlink, an endless file or none at
-// all. usage: jit [--waits N] [--map TEXT] [--map-kind KIND]
+// all. usage: jit [--waits N] [--map TEXT] [--map-kind KIND] [--gate]
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -68,9 +68,10 @@ int main(int argc, char** argv) {
   snprintf(path, sizeof path, "/tmp/perf-%d.map", getpid());
   unlink(path);
   write_map(path, kind, text);
+  gate(argc, argv, "ready");
   pthread_t other = start_thread(run, "jit_thread");
   run("jit_main");
   pthread_join(other, NULL);
-  unlink(path);
+  gate(argc, argv, "done");
   return 0;
 }

@@ -7,12 +7,15 @@
 
 static _Atomic uint32_t word;
 
+// The frame address makes the compiler set up a frame, which it leaves out where a function calls
+// nothing.
 static NOINLINE long futex(int operation, uint32_t value) {
   long number = SYS_futex;
   register long timeout __asm__("r10") = 0;
   __asm__ volatile("syscall"
                    : "+a"(number)
-                   : "D"(&word), "S"((long)operation), "d"((long)value), "r"(timeout)
+                   : "D"(&word), "S"((long)operation), "d"((long)value), "r"(timeout),
+                     "m"(*(char*)__builtin_frame_address(0))
                    : "rcx", "r11", "memory");
   return number;
 }

@@ -1,6 +1,7 @@
 // Two processes that hand a byte to and fro through pipes, pinned to one CPU: each hand-over is one
 // switch. Prints the round trips per second of each round. `--depth N` calls N functions first, so
 // that user stacks are that deep. usage: ping_pong [--seconds N] [--rounds N] [--depth N] [--cpu N]
+// [--child-cpu N]
 // [--gate]
 #include <signal.h>
 #include <sys/wait.h>
@@ -55,10 +56,13 @@ int main(int argc, char** argv) {
       (uint64_t)(option(argc, argv, "--ms", 1000 * option(argc, argv, "--seconds", 1))) * 1000000;
   rounds = option(argc, argv, "--rounds", 1);
   if (pipe(ping) || pipe(pong)) die("pipe");
-  pin_to_cpu((int)option(argc, argv, "--cpu", 0));
+  int cpu = (int)option(argc, argv, "--cpu", 0);
+  pin_to_cpu(cpu);
   pid_t child = fork();
   if (child < 0) die("fork");
   if (child == 0) {
+    int child_cpu = (int)option(argc, argv, "--child-cpu", cpu);
+    if (child_cpu != cpu) pin_to_cpu(child_cpu);
     close(ping[1]);
     close(pong[0]);
     descend(depth, answer);

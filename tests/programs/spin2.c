@@ -4,7 +4,7 @@
 #include "truth.h"
 
 static uint64_t spin_time_ns;
-static int cpu, yield;
+static int yield;
 
 static NOINLINE void spin(uint64_t until_ns) {
   while (now_ns() < until_ns)
@@ -19,7 +19,6 @@ static NOINLINE void spin_and_yield(uint64_t until_ns) {
 static void* run(void* name) {
   struct truth t;
   name_thread(name);
-  pin_to_cpu(cpu);
   truth_start(&t, yield ? "yielded" : "preempted");
   if (yield)
     spin_and_yield(t.start_ns + spin_time_ns);
@@ -31,7 +30,7 @@ static void* run(void* name) {
 
 int main(int argc, char** argv) {
   spin_time_ns = (uint64_t)option(argc, argv, "--ms", 2000) * 1000000;
-  cpu = (int)option(argc, argv, "--cpu", 0);
+  pin_to_cpu((int)option(argc, argv, "--cpu", 0));
   yield = flag(argc, argv, "--yield");
   pthread_t left = start_thread(run, "spin_left"), right = start_thread(run, "spin_right");
   pthread_join(left, NULL);

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""JIT code gets its names from the map that belongs to the process; hostile maps neither hang nor mislead."""
+import glob
+import json
+import os
+import subprocess
+
+from dwell_e2e import DWELL, Gated, Recorder, check, finish, json_lines, load, out, program, record_command, run
+from truth import check_conservation
+
+NAME = "jit blob::run(int)"
+
+
+def blob_names(profile, **which):
+    return {f["name"] for r in profile.rows(cause={"clock_nanosleep"}, **which) for f in profile.frames(r) if f["how"] == "perf-map"}
+
+
+def forget_maps():
+    """The program leaves its map behind, as JIT compilers do."""
+    for path in glob.glob("/tmp/perf-*.map"):
+        if not os.path.exists("/proc/" + path[len("/tmp/perf-"):-len(".map")]):
+            os.unlink(path)
+
+
+def check_names(label, profile, truth):
+    for line in truth:
+        names = blob_names(profile, name=line["name"])
+        check(names == {NAME}, f"{label}: {line['name']}: {names}")
+    check_conservation(profile, label + ": ")
+
+
+profile, truth, _ = record_command([program("jit")])
+check_names("a process that is over", profile, truth)
+
+jit = Gated("jit")
+recorder = Recorder("-p", str(jit.pid)).attached()
+truth = jit.work()
+check_names("a process that goes on", recorder.profile(), truth)
+jit.close()
+
+# In a PID namespace the map is called by the number inside, and lies in the /tmp inside.
+inside = ["unshare", "-m", "-p", "-f", "--mount-proc", "sh", "-c", f"mount --make-rprivate /; mount -t tmpfs none /tmp; exec {program('jit')} --gate"]
+process = subprocess.Popen(inside, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+ready = process.stdout.readline()
+if "ready" in ready:
+    recorder = Recorder("-a", name="inside.dwell").attached()
+    process.stdin.write("g")
+    process.stdin.flush()
+    truth = [json.loads(process.stdout.readline()) for _ in range(2)]
+    check_names("in namespaces of its own", recorder.profile(), truth)
+else:
+    print("no namespaces here")
+process.stdin.close()
+process.wait()
+forget_maps()
+
+for kind in ("fifo", "symlink", "endless", "none"):
+    done = run([DWELL, "record", "-o", out("kind.dwell"), "--", program("jit"), "--map-kind", kind], timeout=25)
+    check(done.returncode == 0, f"a map that is {kind}: exit {done.returncode} {done.stderr.strip()[-200:] if done.returncode else ''}")
+    profile = load(out("kind.dwell"))
+    naps = profile.rows(cause={"clock_nanosleep"})
+    check(sum(r["count"] for r in naps) == sum(line["waits"] for line in json_lines(done.stdout)), f"a map that is {kind}: all naps are there")
+    names = blob_names(profile)
+    check(names <= {NAME}, f"a map that is {kind}: {names or 'no name'}; memory {profile.document['cost']['user_memory_bytes'] / 1e6:.0f} MB")
+    frames = {f["name"] for r in naps for f in profile.frames(r)}
+    check("called_by_blob" in frames and "call_blob" in frames, f"a map that is {kind}: the frames around the blob have their names")
+
+profile, truth, _ = record_command([program("jit"), "--map", "</script><b>;x\x1b[31m\x7f" + "y" * 5000])
+names = blob_names(profile)
+check(len(names) == 1 and len(names.pop()) < 5000, "a hostile name is bounded")
+forget_maps()
+finish()

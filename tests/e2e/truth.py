@@ -1,0 +1,86 @@
+"""Comparisons of a profile with a program's truth lines, and the invariants that every profile must keep."""
+from dwell_e2e import LONG_WAIT_SLACK, PROCESS_TIMES, SHORT_WAIT_SLACK_NS, check, total
+
+
+def compare_waits(profile, line, causes, classes=None, waits=None):
+    """One thread's waits under these causes: the count is exact, the time inside the program's clock and the slack.
+
+    A timed wait also holds what preempted the thread between the two clock readings; that time stands in run-queue
+    rows of the same thread and is no error of the wait's row.
+    """
+    rows = profile.rows(tid=line["tid"], name=line["name"], cause=causes, classes=classes, blocked=True)
+    waits = line["waits"] if waits is None else waits
+    got, count, truth = total(rows), total(rows, "count"), line["sum_ns"]
+    preempted = total(profile.rows(tid=line["tid"], blocked=False))
+    mean = truth / max(waits, 1)
+    allowed = max(SHORT_WAIT_SLACK_NS * waits, LONG_WAIT_SLACK * truth if mean >= 5e6 else 0)
+    short = truth - got
+    label = f"{line['name']}/{line['what']} ({'/'.join(sorted(causes))})"
+    check(count == waits, f"{label}: {count} waits, truth {waits}")
+    if got > truth:
+        check(got - truth <= 1000 * waits, f"{label}: {(got - truth) / 1e3:.1f} us more than the program's own clock saw")
+    said = (f"{label}: {got / 1e6:.3f} ms, truth {truth / 1e6:.3f} ms, short by {short / max(waits, 1) / 1e3:.2f} us per wait "
+            f"(allowed {allowed / max(waits, 1) / 1e3:.2f}; preempted {preempted / 1e6:.3f} ms)")
+    if short > allowed + preempted and short <= line["cpu_ns"] + preempted:
+        # A loaded virtual machine: entering and leaving the system call itself took longer than the slack.
+        said += f"; the thread's CPU clock ran {line['cpu_ns'] / max(waits, 1) / 1e3:.2f} us per wait"
+        allowed = line["cpu_ns"]
+    check(short <= allowed + preempted, said, timing=True)
+    return rows
+
+
+def accounted(times):
+    return sum(times[key] for key in PROCESS_TIMES)
+
+
+def check_conservation(profile, label="", slack_ns=1000):
+    """Every thread's parts add up to its time alive; its rows add up to its off-CPU time; lost time is named."""
+    rows_of = {}
+    for row in profile.all_rows:
+        if not row["overflow"]:
+            rows_of[row["thread"]] = rows_of.get(row["thread"], 0) + row["total_ns"]
+    residuals, differences = [(0, "")], [(0, "")]
+    for index, thread in enumerate(profile.threads):
+        times, name = thread["times"], f"{thread['name']}[{thread['tid']}]"
+        residual = max(abs(times["alive_ns"] - accounted(times)), abs(thread["residual_ns"]))
+        off_cpu = accounted(times) - times["running_ns"] - times["lost_ns"]
+        in_rows = rows_of.get(index, 0) + times["filtered_ns"] + times["overflow_ns"]
+        residuals.append((residual, name))
+        differences.append((abs(off_cpu - in_rows), name))
+    for sentence, found in (("largest residual", residuals), ("rows + filtered + overflow = off-CPU time, largest difference", differences)):
+        worst, name = max(found)
+        wrong = sum(1 for ns, _ in found if ns > slack_ns)
+        check(worst <= slack_ns, f"{label}{len(profile.threads)} threads, {sentence} {worst} ns"
+              + (f" ({name}; {wrong} threads are off)" if wrong else ""))
+    check_totals(profile, label)
+
+
+def check_totals(profile, label=""):
+    totals = profile.document["totals"]
+    sums = {"intervals": total(profile.all_rows, "count"), "off_cpu_ns": total(profile.all_rows),
+            "blocked_ns": total(profile.all_rows, "blocked_ns"), "run_queue_ns": total(profile.all_rows, "run_queue_ns")}
+    wrong = {key: (totals[key], value) for key, value in sums.items() if totals[key] != value}
+    check(not wrong, f"{label}totals are the sums of {len(profile.all_rows)} rows {wrong or ''}")
+    length = profile.window["length_ns"]
+    check(profile.window["end_ns"] - profile.window["start_ns"] == length, f"{label}window is {length / 1e9:.3f} s")
+    impossible = [r for r in profile.all_rows if r["max_ns"] > length or r["total_ns"] != r["blocked_ns"] + r["run_queue_ns"]
+                  or not 0 <= r["total_ns"] < 2 ** 63 or sum(n for _, n in r["histogram"]) != r["count"]]
+    check(not impossible, f"{label}no row with an impossible time or histogram {impossible[:1] or ''}")
+
+
+def check_schedstat(profile, label=""):
+    """The kernel's own books for the same stretch: 1 % or 10 us per switch, whichever is more."""
+    compared, wrong = 0, []
+    for thread in profile.threads:
+        stat, times = thread["schedstat"], thread["times"]
+        if not stat or thread["folded"]:
+            continue
+        compared += 1
+        ours = {"on_cpu_ns": times["running_ns"], "run_queue_ns": times["run_queue_ns"] + times["censored_run_queue_ns"]}
+        for key, value in ours.items():
+            allowed = max(0.01 * stat[key], SHORT_WAIT_SLACK_NS * (times["intervals"] + 1))
+            if abs(value - stat[key]) > allowed:
+                wrong.append(f"{thread['name']}[{thread['tid']}] {key} {value} against {stat[key]} "
+                             f"({times['intervals']} switches)")
+    check(not wrong, f"{label}schedstat agrees for {compared} threads {wrong[:5] or ''}")
+    return compared

@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Two recorders at once, and another tool on the same tracepoint: the same times and stacks as alone, no frame of a probe."""
+import shutil
+import subprocess
+import time
+
+from dwell_e2e import Gated, Recorder, check, finish, program, record_command
+from truth import check_conservation, compare_waits
+
+GLUE = ("bpf_", "__bpf", "__traceiter", "__schedule", "schedule", "preempt_schedule", "finish_task", "perf_trace", "trace_event", "arch_rethook")
+
+
+def stacks(profile):
+    return {tuple(profile.functions(r)) for r in profile.rows(cause={"clock_nanosleep"})}
+
+
+alone, _, _ = record_command([program("nap"), "--waits", "50"])
+nap = Gated("nap", "--waits", "200")
+first = Recorder("-p", str(nap.pid), name="first.dwell").attached()
+second = Recorder("-a", name="second.dwell").attached()
+other = None
+if shutil.which("bpftrace"):
+    other = subprocess.Popen(["bpftrace", "-e", "tracepoint:sched:sched_switch { @[comm] = count(); }"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(2)
+else:
+    print("bpftrace is not installed: only two recorders of our own")
+truth = nap.work()
+profiles = {"the first": first.profile(), "the second": second.profile()}
+if other:
+    other.terminate()
+    other.wait()
+nap.close()
+for label, profile in profiles.items():
+    rows = [r for r in compare_waits(profile, truth[0], {"clock_nanosleep"})]
+    named = [f["name"] for r in rows for f in profile.frames(r)]
+    glue = [n for n in named if n.startswith(GLUE)]
+    check(not glue, f"{label}: no frame of a probe or of the scheduler {glue[:2]}")
+    mine = {tuple(profile.functions(r)) for r in rows}
+    check(mine == stacks(alone), f"{label}: the same stacks as alone {mine - stacks(alone) or ''}")
+    mismatches = [x for x in profile.document["losses"] if "mismatch" in (x["name"] + x["meaning"]).lower()]
+    check(all(x["count"] == 0 for x in mismatches), f"{label}: no kernel stack was taken for another {[x['count'] for x in mismatches]}")
+    check_conservation(profile, label + ": ")
+finish()

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Dwell on another kernel. usage: guest_test.py SERIES STORY CACHE, e.g. guest_test.py 6.1 recordings build/dev/guest
+
+Times under software emulation: the clock runs by the host's, but a switch takes some 50 us and four virtual CPUs share
+two real ones, so a wait may be 300 us away from the program's clock and long ones 1 %. Counts stay exact.
+"""
+import os
+import shutil
+import sys
+import tempfile
+
+os.environ.setdefault("SHORT_WAIT_SLACK_NS", "300000")
+os.environ.setdefault("LONG_WAIT_SLACK", "0.03")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+
+import json
+
+import guest
+from dwell_e2e import DWELL, Profile, check, finish, json_lines, program, skip, total
+from truth import check_conservation, compare_waits
+
+PROGRAMS = ["nap", "spin2", "sleeper", "hop", "churn", "lock"]
+BOOTS = {"recordings": {"smp": "4"}, "lockdown": {"smp": "2", "append": "lockdown=confidentiality"},
+         "possible_cpus": {"smp": "2,maxcpus=8"}}
+
+
+def read(results, name):
+    try:
+        with open(os.path.join(results, name), encoding="utf-8", errors="replace") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+def recording(results, name):
+    """(profile, truth) of a recording that must have worked."""
+    code, said = read(results, f"{name}.code"), read(results, f"{name}.err")
+    text = read(results, f"{name}.json")
+    if not check(code == "0" and text, f"{name}: recorded, exit {code} {said[-400:] if code != '0' else ''}"):
+        return None, []
+    profile = Profile(json.loads(text))
+    check_conservation(profile, f"{name}: ")
+    return profile, json_lines(read(results, f"{name}.truth"))
+
+
+def refused(results, name, word):
+    code, said = read(results, f"{name}.code"), read(results, f"{name}.err")
+    check(code == "3" and word.lower() in said.lower() and not read(results, f"{name}.json"),
+          f"{name}: exit {code}, the message says {word!r}: {said[:300]}")
+
+
+def check_recordings(results):
+    profile, truth = recording(results, "nap")
+    if profile:
+        rows = compare_waits(profile, truth[0], {"clock_nanosleep"})
+        check(all(r["class"] == "interruptible" for r in rows), "nap: every nap is interruptible, freezable or not")
+        check(profile.user_functions(rows[0])[:4] == ["nap", "one_nap", "inner", "outer"], f"nap: {profile.functions(rows[0])}")
+        glue = [f for r in rows for f in profile.functions(r) if f.startswith(("bpf_", "__bpf", "__schedule", "schedule", "__traceiter"))]
+        check(not glue, f"nap: no frame of a probe or of the scheduler {glue[:2]}")
+        check(any("nanosleep" in f["name"] for f in profile.frames(rows[0]) if f["kind"] == "kernel"), "nap: the kernel's frames are named")
+    profile, truth = recording(results, "spin2")
+    for line in truth:
+        times = profile.times(tid=line["tid"], name=line["name"])
+        rows = profile.rows(tid=line["tid"], name=line["name"])
+        preempted = total([r for r in rows if r["class"].startswith("preempted")], "count")
+        check(times["blocked_ns"] == 0 and preempted >= 0.99 * total([r for r in rows if r["class"] != "new"], "count"),
+              f"spin2: {line['name']} was preempted {preempted} times and never blocked")
+    profile, truth = recording(results, "sleeper")
+    for line in truth:
+        causes = {"nanosleep": {"clock_nanosleep"}, "poll": {"poll", "ppoll"}, "pipe": {"read"}, "socket": {"recvfrom"}, "condition": {"futex"},
+                  "mutex": {"futex"}, "fault": {"page fault"}, "vfork": {"vfork", "clone", "clone3"}}.get(line["what"])
+        if causes and "impossible" not in line:
+            rows = compare_waits(profile, line, causes)
+            if line["what"] == "vfork":
+                check({r["class"] for r in rows} <= {"killable", "uninterruptible"}, f"vfork: {sorted({r['class'] for r in rows})}")
+    profile, _ = recording(results, "small")
+    if profile:
+        check(sum(t["times"]["overflow_ns"] for t in profile.threads) + profile.loss("stack")[0] > 0, "small: the losses are counted")
+    check_hotplug(results)
+    starts = read(results, "starts").splitlines()
+    check(len(starts) == 10, f"it started {len(starts)} times of 10 {read(results, 'starts.err')[-200:]}")
+    profile, truth = recording(results, "kptr2")
+    if profile:
+        rows = compare_waits(profile, truth[0], {"clock_nanosleep"})
+        named = [f["name"] for r in rows for f in profile.frames(r) if f["how"] == "kallsyms"]
+        check(not named and "kptr_restrict" in read(results, "kptr2.err") + json.dumps(profile.document), "kptr2: no kernel name, and the reason is said")
+    profile, truth = recording(results, "paranoid")
+    if profile:
+        compare_waits(profile, truth[0], {"clock_nanosleep"})
+    refused(results, "nobtf", "BTF")
+
+
+def check_hotplug(results):
+    profile, truth = recording(results, "hotplug")
+    hop = [line for line in truth if line["name"] == "hop"]
+    if not profile or not check(len(hop) == 1, "hotplug: the program ended by itself"):
+        return
+    compare_waits(profile, hop[0], {"clock_nanosleep"})
+    check(read(results, "online") == "0-3", f"hotplug: CPUs online at the end: {read(results, 'online')}")
+    lost = sum(t["times"]["lost_ns"] for t in profile.threads)
+    check(lost == 0, f"hotplug: lost {lost} ns")
+
+
+def main():
+    series, story, cache = sys.argv[1:4]
+    if not shutil.which("qemu-system-x86_64"):
+        skip("qemu-system-x86_64 is not installed")
+    os.makedirs(cache, exist_ok=True)
+    workdir = tempfile.mkdtemp(prefix=f"guest-{series}-{story}.", dir=cache)
+    try:
+        vmlinuz = guest.kernel(series, cache)
+        setpriv = [p for p in [shutil.which("setpriv")] if p]
+        archive = os.path.join(workdir, "initramfs.gz")
+        size = guest.initramfs(archive, [DWELL, *map(program, PROGRAMS), *setpriv], workdir)
+    except guest.Unavailable as error:
+        shutil.rmtree(workdir, ignore_errors=True)
+        skip(str(error))
+    print(f"booting {os.path.basename(vmlinuz)} with an archive of {size / 1e6:.0f} MB", flush=True)
+    console, results = guest.boot(vmlinuz, archive, story, workdir, **BOOTS[story])
+    print("\n".join(line for line in console.split("\n") if "guest:" in line or "BUG" in line or "Oops" in line))
+    if check("guest: end" in console, "the guest ran to its end"):
+        log = read(results, "dmesg")
+        bad = [line for line in log.split("\n") if any(word in line for word in ("BUG:", "Oops", "WARNING: CPU", "general protection", "rcu_sched detected"))]
+        check(log != "" and not bad, f"the kernel has nothing to complain of {bad[:2]}")
+        if story == "recordings":
+            check_recordings(results)
+        elif story == "lockdown":
+            check("[confidentiality]" in read(results, "lockdown"), f"the kernel is locked down: {read(results, 'lockdown')}")
+            refused(results, "lockdown", "lockdown")
+            check(read(results, "doctor.code") == "3" and "lockdown" in read(results, "doctor.txt").lower(), f"doctor: {read(results, 'doctor.txt')[:300]}")
+        else:
+            profile, truth = recording(results, "nap")
+            if profile:
+                compare_waits(profile, truth[0], {"clock_nanosleep"})
+            check(read(results, "cpus").split() == ["0-7", "0-1"], f"CPUs possible and online: {read(results, 'cpus').split()}")
+    else:
+        print(console[-3000:])
+    shutil.rmtree(workdir, ignore_errors=True)
+    finish()
+
+
+main()

@@ -1,0 +1,3 @@
+# Two CPUs online of eight that are possible.
+record nap -- nap --us 10000 --waits 50
+cat /sys/devices/system/cpu/possible /sys/devices/system/cpu/online >/out/cpus

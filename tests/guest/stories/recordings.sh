@@ -1,0 +1,41 @@
+# Four CPUs, everything allowed: truths, classes, hot-plug, ten starts, and what is missing when BTF is hidden.
+dwell doctor >/out/doctor.txt 2>&1
+echo "guest: doctor exits $?"
+record nap -- nap --us 10000 --waits 100
+record spin2 -- spin2 --ms 1500
+record sleeper -- sleeper --seconds 1
+record small --rows 16 --stacks 8 -- nap --us 5000 --waits 100 --threads 4
+
+# CPU 3 is offline when the recording starts, comes online in it, and CPU 1 goes and comes back.
+echo 0 >/sys/devices/system/cpu/cpu3/online
+cat >/tmp/hotplug.sh <<'END'
+hop --us 10000 --waits 250 &
+sleep 0.5
+echo 1 >/sys/devices/system/cpu/cpu3/online
+sleep 0.5
+echo 0 >/sys/devices/system/cpu/cpu1/online
+sleep 0.5
+echo 1 >/sys/devices/system/cpu/cpu1/online
+wait
+END
+record hotplug -- sh /tmp/hotplug.sh
+cat /sys/devices/system/cpu/online >/out/online
+
+for i in 1 2 3 4 5 6 7 8 9 10; do
+  dwell record -o /tmp/start.dwell -- nap --us 1000 --waits 3 >/dev/null 2>>/out/starts.err && echo "start $i" >>/out/starts
+done
+
+echo 2 >/proc/sys/kernel/kptr_restrict
+record kptr2 -- nap --us 10000 --waits 20
+echo 0 >/proc/sys/kernel/kptr_restrict
+
+# Debian's own level 3 of perf_event_paranoid, with the two capabilities that should be enough and ptrace for names.
+echo 3 >/proc/sys/kernel/perf_event_paranoid
+setpriv --bounding-set -all,+bpf,+perfmon,+sys_ptrace,+dac_override,+dac_read_search --inh-caps -all sh -c '
+  dwell record -o /tmp/paranoid.dwell -- nap --us 5000 --waits 20 >/out/paranoid.truth 2>/out/paranoid.err
+  echo $? >/out/paranoid.code'
+dwell report /tmp/paranoid.dwell --json /out/paranoid.json >/dev/null
+
+mount -t tmpfs none /sys/kernel/btf
+record nobtf -- nap --us 1000 --waits 3
+umount /sys/kernel/btf
