@@ -131,21 +131,27 @@ std::string conservation_section(const Profile& profile, const TableOptions& opt
                      14, options.width);
 }
 
-std::string loss_line(const Loss& loss, size_t width) {
-  const std::string time = loss.ns ? ", " + format_duration(*loss.ns) : "";
-  return wrap(
-      "  ", fmt::format("{}: {}{}: {}", loss.name, plural(loss.count, "time"), time, loss.meaning),
-      4, width);
+std::string time_if_known(const Loss& loss) {
+  return loss.ns ? ", " + format_duration(*loss.ns) : "";
 }
 
+// What was lost, one by one with what helps; what was only counted in one paragraph.
 std::string losses_section(const Profile& profile, const TableOptions& options) {
-  std::string lost, notes;
+  std::string lost, counted;
   for (const Loss& loss : profile.losses) {
     if (loss.count == 0 && loss.ns.value_or(0) == 0) continue;
-    (loss.is_loss ? lost : notes) += loss_line(loss, options.width);
+    if (loss.is_loss) {
+      lost += wrap("  ",
+                   fmt::format("{}: {}{}: {}", loss.name, plural(loss.count, "time"),
+                               time_if_known(loss), loss.meaning),
+                   4, options.width);
+    } else {
+      counted += fmt::format("{}{} {}{}", counted.empty() ? "" : "; ", loss.name,
+                             grouped(loss.count), time_if_known(loss));
+    }
   }
   std::string out = lost.empty() ? "Losses: none\n" : heading(options, "Losses") + "\n" + lost;
-  if (!notes.empty()) out += heading(options, "Also counted") + "\n" + notes;
+  if (!counted.empty()) out += wrap("Counted (docs/losses.md): ", counted, 4, options.width);
   return out;
 }
 
