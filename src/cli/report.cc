@@ -18,9 +18,7 @@
 #include "base/text.h"
 #include "cli/browser.h"
 #include "profile/dwell_file.h"
-#ifdef DWELL_HAS_REPORT_PAGE
 #include "report/page.h"
-#endif
 
 namespace dwell::cli {
 namespace {
@@ -93,12 +91,7 @@ bool wants_colour() {
 }
 
 Status write_html(const Profile& profile, const ReportOptions& options) {
-#ifdef DWELL_HAS_REPORT_PAGE
-  const std::string_view template_page = report_page();
-#else
-  const std::string_view template_page;  // html() says that report/ has to be built
-#endif
-  DWELL_ASSIGN(const std::string page, html(profile, template_page));
+  DWELL_ASSIGN(const std::string page, html(profile, report_page()));
   DWELL_TRY(write_output(options.html, page));
   const bool wanted = !options.no_open && options.html != kStandardOutput;
   if (wanted && may_open_browser(surroundings()) && !open_in_browser(options.html))
