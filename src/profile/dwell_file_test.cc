@@ -113,6 +113,12 @@ TEST(DwellFile, RefusesToWriteTimesThatNobodyCouldAdd) {
   EXPECT_FALSE(encode(profile));
 }
 
+TEST(DwellFile, RefusesToWriteMoreThanItWouldRead) {
+  Profile profile = random_profile({.rows = 2});
+  profile.options.assign(5000, "x=1");
+  EXPECT_THAT(encode(profile).error().message, HasSubstr("5000 options, the limit is 4096"));
+}
+
 // Each case breaks one promise of profile.h in an otherwise good document.
 struct Break {
   const char* what;
