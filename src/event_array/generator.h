@@ -10,19 +10,10 @@
 #include <vector>
 
 #include "event_array/mapping.h"
+#include "event_array/pin.h"
 #include "event_array/testdata/generator.h"
 
 namespace dwell {
-
-// Keeps the calling thread on a CPU while it lives.
-class PinToCpu {
- public:
-  explicit PinToCpu(uint32_t cpu);
-  ~PinToCpu();
-
- private:
-  std::vector<uint8_t> before_;
-};
 
 class Generator {
  public:
