@@ -86,6 +86,7 @@ class EventArray {
 
   // Any ring with data? Loads of heads, no syscall.
   bool has_data();
+  bool has_data(uint32_t cpu) { return cpu < slots() && ring_has_data(slot(cpu)); }
 
   Result<WaitResult> wait(std::chrono::nanoseconds timeout);
   // For a foreign poll or epoll loop: arm(), sleep on fd(), drain(). `fd` is a hint only and not to
