@@ -79,6 +79,13 @@ long Generator::output(uint64_t size, uint64_t flags, bool raw) {
   return __atomic_load_n(&shared_->last_result[cpu], __ATOMIC_ACQUIRE);
 }
 
+long Generator::output_counting(uint64_t size, uint64_t flags) {
+  shared_->counting = 1;
+  const long result = output(size, flags);
+  shared_->counting = 0;
+  return result;
+}
+
 long Generator::output_xdp(std::span<const std::byte> packet, uint64_t size, uint64_t flags) {
   shared_->xdp_size = size;
   shared_->xdp_flags = flags;
