@@ -48,9 +48,12 @@ int main(int argc, char** argv) {
     for (long i = 0; i < batch; i++) pthread_join(thread[i], NULL);
     done += batch;
   }
+  // A short nap may be over before the thread has left the CPU: then there is no switch.
   printf(
-      "{\"pid\": %d, \"what\": \"storm\", \"threads\": %ld, \"waits\": %llu, \"sum_ns\": %llu}\n",
-      getpid(), threads, (unsigned long long)naps, (unsigned long long)naps_ns);
+      "{\"pid\": %d, \"what\": \"storm\", \"threads\": %ld, \"waits\": %llu, \"voluntary\": %llu, "
+      "\"sum_ns\": %llu}\n",
+      getpid(), threads, (unsigned long long)naps, (unsigned long long)switches,
+      (unsigned long long)naps_ns);
   fflush(stdout);
   if (flag(argc, argv, "--survivor")) pthread_join(start_thread(run_survivor, NULL), NULL);
   return 0;
