@@ -88,7 +88,7 @@ class FoldedLines {
 void FoldedLines::add_row(const Row& row, uint64_t ns) {
   const Stack& stack = profile_.stacks[row.stack];
   std::string text = prefixes_[row.thread];
-  if (stack.truncated) (text += ';') += kTruncatedRoot;
+  if (lacks_truncated_root(profile_, stack)) (text += ';') += kTruncatedRoot;
   for (size_t i = stack.frames.size(); i > 0; --i) (text += ';') += frames_[stack.frames[i - 1]];
   if (stack.frames.empty()) (text += ';') += kNoStack;
   lines_.push_back({std::move(text), ns});

@@ -100,6 +100,13 @@ TEST(Folded, IsSortedAndUniqueWithoutEmptyLines) {
 
 TEST(Folded, GivesCutStacksOneCommonRoot) {
   EXPECT_THAT(folded(small_profile()), HasSubstr("server;server;[truncated];"));
+  Profile says_so_itself = small_profile();
+  for (Frame& frame : says_so_itself.frames)
+    if (frame.kind == FrameKind::kPlaceholder) {
+      says_so_itself.strings.push_back("[truncated]");
+      frame.function = static_cast<StringId>(says_so_itself.strings.size() - 1);
+    }
+  EXPECT_THAT(folded(says_so_itself), HasSubstr("server;server;[truncated];render_[j] 5000000"));
 }
 
 }  // namespace

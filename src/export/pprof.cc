@@ -219,7 +219,7 @@ void PprofWriter::put_sample(const Row& row) {
   const Stack& stack = profile_.stacks[row.stack];
   for (const uint32_t frame : stack.frames) sample.add_location_id(uint64_t{frame} + 1);
   if (stack.frames.empty()) sample.add_location_id(no_stack_location_);
-  if (stack.truncated) sample.add_location_id(truncated_location_);
+  if (lacks_truncated_root(profile_, stack)) sample.add_location_id(truncated_location_);
   for (const uint64_t value : {row.count, row.total_ns(), row.blocked_ns, row.run_queue_ns})
     sample.add_value(static_cast<int64_t>(value));
   const Thread& thread = profile_.threads[row.thread];

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "base/text.h"
@@ -66,8 +65,11 @@ std::vector<ProcessTimes> times_by_process(const Profile& profile) {
     sum.times.censored_blocked_ns += thread.times.censored_blocked_ns;
     sum.times.lost_ns += thread.times.lost_ns;
   }
-  std::ranges::stable_sort(by_process, std::greater<>(),
-                           [](const ProcessTimes& p) { return p.times.alive_ns; });
+  // What stands for overflow rows has no books.
+  std::erase_if(by_process, [](const ProcessTimes& p) { return p.times.alive_ns == 0; });
+  std::ranges::sort(by_process, [](const ProcessTimes& a, const ProcessTimes& b) {
+    return std::tuple(b.times.alive_ns, a.process) < std::tuple(a.times.alive_ns, b.process);
+  });
   return by_process;
 }
 
@@ -151,8 +153,9 @@ std::string unresolved_section(const Profile& profile, const TableOptions& optio
   if (profile.unresolved.empty()) return "";
   std::vector<const UnresolvedModule*> worst;
   for (const UnresolvedModule& unresolved : profile.unresolved) worst.push_back(&unresolved);
-  std::ranges::stable_sort(worst, std::greater<>(),
-                           [](const UnresolvedModule* u) { return u->frames; });
+  std::ranges::sort(worst, [](const UnresolvedModule* a, const UnresolvedModule* b) {
+    return std::tuple(b->frames, a) < std::tuple(a->frames, b);
+  });
   std::string out = heading(options, "Frames without a name") + "\n";
   const size_t shown = std::min(options.rows, worst.size());
   for (size_t i = 0; i < shown; ++i) {

@@ -108,7 +108,8 @@ std::string stack_lines(const Profile& profile, const Stack& stack, const TableO
   for (size_t i = runs.size() - root_side; i < runs.size(); ++i)
     lines.push_back(stack_line(profile, runs[i].first, runs[i].second, options.width));
   if (stack.frames.empty()) lines.push_back({std::string(kNoStack), "", false});
-  if (stack.truncated) lines.push_back({std::string(kTruncatedRoot), "", false});
+  if (lacks_truncated_root(profile, stack))
+    lines.push_back({std::string(kTruncatedRoot), "", false});
   return format_stack(lines);
 }
 
@@ -134,7 +135,7 @@ std::string wait_entry(const Profile& profile, const TableOptions& options, size
 std::string process_text(const Profile& profile, uint32_t process, size_t columns) {
   const Process& p = profile.processes[process];
   const std::string& name = profile.text(p.comm);
-  const std::string id = fmt::format(" [{}]", p.pid);
+  const std::string id = p.pid == 0 ? "" : fmt::format(" [{}]", p.pid);  // 0: no real process
   return clip(name.empty() ? "?" : name, columns - std::min(columns, id.size())) + id;
 }
 

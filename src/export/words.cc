@@ -51,6 +51,13 @@ std::string frame_text(const Profile& profile, const Frame& frame) {
   return fmt::format("{}+{:#x}", module.empty() ? "[unknown]" : module, frame.address);
 }
 
+bool lacks_truncated_root(const Profile& profile, const Stack& stack) {
+  if (!stack.truncated) return false;
+  if (stack.frames.empty()) return true;
+  const Frame& root = profile.frames[stack.frames.back()];
+  return root.kind != FrameKind::kPlaceholder || profile.text(root.function) != kTruncatedRoot;
+}
+
 uint64_t time_of(const Row& row, View view) {
   switch (view) {
     case View::kBlocked:

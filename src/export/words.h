@@ -28,6 +28,8 @@ uint64_t time_of(const Row& row, View view);
 // What stands at the root of a stack whose outer frames are missing, and for a stack without any.
 constexpr std::string_view kTruncatedRoot = "[truncated]";
 constexpr std::string_view kNoStack = "[no stack]";
+// Whether an exporter has to add kTruncatedRoot: the stack is cut and does not say so itself.
+bool lacks_truncated_root(const Profile& profile, const Stack& stack);
 constexpr std::string_view kUnnamed = "[unnamed]";  // a process or thread without a name
 
 // "2026-11-30T11:41:47.123456789Z"

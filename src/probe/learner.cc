@@ -3,30 +3,42 @@
 #include <bpf/bpf.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace dwell::probe {
 namespace {
 
-bool same(const dwell_signature& a, const dwell_signature& b) {
-  return a.walked_hash == b.walked_hash && a.pairs == b.pairs &&
-         std::memcmp(a.slot, b.slot, sizeof a.slot) == 0 &&
-         std::memcmp(a.word, b.word, sizeof a.word) == 0;
-}
+constexpr int kSamplesNeeded = 3;
+constexpr size_t kSuspectsMax = 64;  // per key: stacks seen too seldom to be learned are forgotten
 
 }  // namespace
 
+void SignatureLearner::publish(dwell_signature_key key, Key& state, const StackEvidence& evidence) {
+  const auto signature = conclude(evidence);
+  if (!signature) return;
+  key.way = state.ways;
+  if (bpf_map_update_elem(fd_, &key, &*signature, BPF_NOEXIST) == 0) state.ways++;
+}
+
 void SignatureLearner::learn(const std::vector<dwell_kernel_stack_sample>& samples) {
   for (const dwell_kernel_stack_sample& sample : samples) {
-    auto& ways = ways_[uint64_t{sample.key.tid} << 16 | sample.key.cause];
-    if (ways.size() >= DWELL_SIGNATURE_WAYS) continue;
-    const auto signature = learn_signature(sample, scheduler_);
-    if (!signature) continue;
-    const auto known = [&](const Way& way) { return same(way.signature, *signature); };
-    if (std::any_of(ways.begin(), ways.end(), known)) continue;
-    dwell_signature_key key = sample.key;
-    key.way = static_cast<uint16_t>(ways.size());
-    if (bpf_map_update_elem(fd_, &key, &*signature, BPF_NOEXIST) == 0) ways.push_back({*signature});
+    Key& state = keys_[uint64_t{sample.key.tid} << 16 | sample.key.cause];
+    if (state.ways >= DWELL_SIGNATURE_WAYS) continue;
+    const auto evidence = read_evidence(sample, scheduler_);
+    if (!evidence) continue;
+    const auto known = std::ranges::find_if(state.suspects, [&](const Suspect& suspect) {
+      return same_stack(suspect.evidence, *evidence);
+    });
+    if (known == state.suspects.end()) {
+      if (state.suspects.size() >= kSuspectsMax) state.suspects.clear();
+      state.suspects.push_back({*evidence});
+      continue;
+    }
+    const size_t copies = known->evidence.copies.size();
+    confirm(known->evidence, *evidence);
+    // Published once there is enough evidence, and again should a later sample refute a copy.
+    if (++known->samples == kSamplesNeeded ||
+        (known->samples > kSamplesNeeded && known->evidence.copies.size() < copies))
+      publish(sample.key, state, known->evidence);
   }
 }
 

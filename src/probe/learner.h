@@ -18,12 +18,19 @@ class SignatureLearner {
   void learn(const std::vector<dwell_kernel_stack_sample>& samples);
 
  private:
-  struct Way {
-    dwell_signature signature;
+  struct Suspect {
+    StackEvidence evidence;
+    int samples = 1;
   };
+  struct Key {
+    std::vector<Suspect> suspects;
+    uint16_t ways = 0;  // signatures in the map
+  };
+  void publish(dwell_signature_key key, Key& state, const StackEvidence& evidence);
+
   int fd_;
   SchedulerText scheduler_;
-  std::unordered_map<uint64_t, std::vector<Way>> ways_;  // by tid and cause
+  std::unordered_map<uint64_t, Key> keys_;  // by tid and cause
 };
 
 }  // namespace dwell::probe

@@ -226,6 +226,7 @@ Result<uint64_t> Probe::open_window() {
 Result<std::vector<dwell_thread_record>> Probe::close_window() {
   auto& window =
       const_cast<volatile decltype(impl_->skeleton->bss->window)&>(impl_->skeleton->bss->window);
+  while (monotonic_ns() <= window.start_ns) std::this_thread::sleep_for(milliseconds(1));
   uint64_t end;
   do {
     end = monotonic_ns() + 1'000'000;

@@ -1,6 +1,8 @@
 #include "probe/signature.h"
 
 #include <algorithm>
+#include <cstring>
+#include <iterator>
 #include <span>
 
 namespace dwell::probe {
@@ -15,37 +17,56 @@ bool append(dwell_signature& signature, uint32_t slot, uint64_t word) {
   return true;
 }
 
+// The addresses in their order, each at the lowest place above the one before. Returns the last
+// place, 0 if one is missing.
+uint32_t place_of_last(std::span<const uint64_t> ips, std::span<const uint64_t> stack) {
+  size_t at = DWELL_SAVED_FRAME_WORDS;
+  for (const uint64_t ip : ips) {
+    while (at < stack.size() && stack[at] != ip) ++at;
+    if (at == stack.size()) return 0;
+    ++at;
+  }
+  return static_cast<uint32_t>(at - 1);
+}
+
 }  // namespace
 
-std::optional<dwell_signature> learn_signature(const dwell_kernel_stack_sample& sample,
-                                               const SchedulerText& scheduler) {
+std::optional<StackEvidence> read_evidence(const dwell_kernel_stack_sample& sample,
+                                           const SchedulerText& scheduler) {
   if (sample.count < 2 || sample.count > DWELL_SIGNATURE_PAIRS) return std::nullopt;
-  const uint32_t words = std::min<uint32_t>(sample.words, DWELL_SIGNATURE_WORDS);
   const std::span<const uint64_t> ips(sample.ips, sample.count - 1);  // without the outermost
-  const std::span<const uint64_t> stack(sample.stack, words);
+  const std::span<const uint64_t> stack(sample.stack,
+                                        std::min<uint32_t>(sample.words, DWELL_SIGNATURE_WORDS));
+  const uint32_t last = place_of_last(ips, stack);
+  if (last == 0 || !scheduler.contains(stack[DWELL_SAVED_FRAME_WORDS])) return std::nullopt;
 
-  // The walker's addresses in order, each at the lowest place above the one before: lower bounds of
-  // the true slots.
-  uint32_t first_slot = 0, last_slot = 0;
-  for (uint32_t at = DWELL_SAVED_FRAME_WORDS; const uint64_t ip : ips) {
-    const auto found = std::find(stack.begin() + std::min(at, words), stack.end(), ip);
-    if (found == stack.end()) return std::nullopt;
-    last_slot = static_cast<uint32_t>(found - stack.begin());
-    if (first_slot == 0) first_slot = last_slot;
-    at = last_slot + 1;
+  StackEvidence evidence;
+  evidence.signature.stack = evidence.signature.walked_hash = sample.walked_hash;
+  for (uint32_t i = DWELL_SAVED_FRAME_WORDS; i <= last; ++i) {
+    const bool is_return_address = std::find(ips.begin(), ips.end(), stack[i]) != ips.end();
+    if (!is_return_address && !scheduler.contains(stack[i])) continue;
+    if (!append(evidence.signature, i, stack[i])) return std::nullopt;
   }
-  // The true slot of the last one may be a later copy of the same value.
-  for (uint32_t i = last_slot + 1; i < words; ++i)
-    if (stack[i] == ips.back()) last_slot = i;
+  for (uint32_t i = last + 1; i < stack.size(); ++i)
+    if (stack[i] == ips.back()) evidence.copies.push_back(static_cast<uint16_t>(i));
+  return evidence;
+}
 
-  dwell_signature signature = {};
-  signature.stack = signature.walked_hash = sample.walked_hash;
-  if (!scheduler.contains(stack[DWELL_SAVED_FRAME_WORDS])) return std::nullopt;
-  for (uint32_t i = DWELL_SAVED_FRAME_WORDS; i <= last_slot; ++i) {
-    const bool known = std::find(ips.begin(), ips.end(), stack[i]) != ips.end();
-    if (!known && !scheduler.contains(stack[i])) continue;
-    if (!append(signature, i, stack[i])) return std::nullopt;
-  }
+bool same_stack(const StackEvidence& a, const StackEvidence& b) {
+  return std::memcmp(&a.signature, &b.signature, sizeof a.signature) == 0;
+}
+
+void confirm(StackEvidence& evidence, const StackEvidence& other) {
+  std::vector<uint16_t> common;
+  std::ranges::set_intersection(evidence.copies, other.copies, std::back_inserter(common));
+  evidence.copies = std::move(common);
+}
+
+std::optional<dwell_signature> conclude(const StackEvidence& evidence) {
+  dwell_signature signature = evidence.signature;
+  const uint64_t last = signature.word[signature.pairs - 1];
+  for (const uint16_t slot : evidence.copies)
+    if (!append(signature, slot, last)) return std::nullopt;
   return signature;
 }
 

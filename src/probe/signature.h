@@ -9,9 +9,14 @@
 // them: the true slot is among them. The outermost address is left out: the kernel may shift its
 // place at random (RANDOMIZE_KSTACK_OFFSET), and the function that returns to it is entered from
 // one place only.
+//
+// The last address that is compared has the most stale copies, above its true slot. One sample
+// cannot tell them from it; several samples of the same stack can, because only the true slot is in
+// all of them.
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "abi/off_cpu.h"
 
@@ -23,9 +28,25 @@ struct SchedulerText {
   bool contains(uint64_t address) const { return address > start && address <= end; }
 };
 
+// What one sample says: `signature` up to the first place of the last address, and further places
+// of its value.
+struct StackEvidence {
+  dwell_signature signature = {};
+  std::vector<uint16_t> copies;  // slots, ascending
+};
+
 // Nothing if the sample does not determine the stack: a return address was not found, or there are
 // too many words.
-std::optional<dwell_signature> learn_signature(const dwell_kernel_stack_sample& sample,
-                                               const SchedulerText& scheduler);
+std::optional<StackEvidence> read_evidence(const dwell_kernel_stack_sample& sample,
+                                           const SchedulerText& scheduler);
+
+// Evidence of the same stack: all but the copies is equal.
+bool same_stack(const StackEvidence& a, const StackEvidence& b);
+
+// Keeps of `evidence` the copies that `other` has as well.
+void confirm(StackEvidence& evidence, const StackEvidence& other);
+
+// The signature with the remaining copies in it; nothing if they are too many.
+std::optional<dwell_signature> conclude(const StackEvidence& evidence);
 
 }  // namespace dwell::probe

@@ -108,14 +108,16 @@ uint32_t ProfileBuilder::stack(std::span<const uint32_t> frames, bool user_compl
 }
 
 uint32_t ProfileBuilder::process(const Process& process) {
+  const StringId name_if_unreal = process.pid == 0 ? process.comm : 0;
   const uint64_t words[] = {uint64_t{process.pid} << 32 | process.exec_id,
-                            process.start_boottime_ns};
+                            process.start_boottime_ns, name_if_unreal};
   const uint32_t next = size_of(profile_.processes);
   const uint32_t index =
       processes_.find_or_insert(hash(words, sizeof words), next, [&](uint32_t i) {
         const Process& other = profile_.processes[i];
         return other.pid == process.pid && other.exec_id == process.exec_id &&
-               other.start_boottime_ns == process.start_boottime_ns;
+               other.start_boottime_ns == process.start_boottime_ns &&
+               (process.pid != 0 || other.comm == process.comm);
       });
   if (index == next) {
     profile_.processes.push_back(process);

@@ -29,7 +29,8 @@ class ProfileBuilder {
   uint32_t placeholder(std::string_view text);
   // Leaf first, kernel frames before user frames.
   uint32_t stack(std::span<const uint32_t> frames, bool user_complete, bool truncated);
-  // Equal (pid, exec_id, start) is one process; a field that was 0 takes the later value.
+  // Equal (pid, exec_id, start) is one process; a field that was 0 takes the later value. What
+  // stands for no real process has pid 0 and is told apart by its name.
   uint32_t process(const Process& process);
   // Not interned: each call is one life of a thread, with its own books.
   uint32_t thread(const Thread& thread);

@@ -80,6 +80,14 @@ TEST(ProfileBuilder, CompletesAProcessSeenTwice) {
   EXPECT_EQ(profile.processes[first].parent_pid, 1u);
 }
 
+TEST(ProfileBuilder, TellsWhatIsNoRealProcessApartByName) {
+  ProfileBuilder builder;
+  const uint32_t overflow = builder.process({.comm = builder.string("(overflow)")});
+  const uint32_t lost = builder.process({.comm = builder.string("(threads lost)")});
+  EXPECT_NE(lost, overflow);
+  EXPECT_EQ(builder.process({.comm = builder.string("(overflow)")}), overflow);
+}
+
 TEST(ProfileBuilder, MergesRowsWithEqualKeysOnly) {
   Fixture f;
   Row a = f.row("read", 100);

@@ -110,7 +110,7 @@ void Maker::make_stacks() {
     std::vector<uint32_t> frames;
     const size_t depth = 1 + below(options_.depth_max);
     for (size_t i = 0; i < depth; ++i) frames.push_back(frames_[below(frames_.size())]);
-    std::ranges::stable_partition(frames, [&](uint32_t frame) {  // kernel frames are the leaves
+    std::ranges::partition(frames, [&](uint32_t frame) {  // kernel frames are the leaves
       return builder_.so_far().frames[frame].kind == FrameKind::kKernel;
     });
     stacks_.push_back(builder_.stack(frames, one_in(2), one_in(10)));

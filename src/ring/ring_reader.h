@@ -75,6 +75,7 @@ class RingReader {
   // Bytes that wait; above data_size the ring is corrupt.
   uint64_t available_bytes() const { return load_head() - tail_; }
   uint64_t position() const { return tail_; }
+  uint64_t head() const { return load_head(); }
   uint64_t data_size() const { return memory_.data_size; }
   const ReaderCounts& counts() const { return counts_; }
   // The last corruption met, if any.

@@ -57,12 +57,12 @@ std::optional<std::string> demangle_bare(std::string_view symbol) {
 }  // namespace
 
 std::string demangle(std::string_view symbol) {
-  const size_t at = symbol.find('@');
+  // Names of the Microsoft scheme begin with '?' and hold '@' as a separator.
+  const size_t at = symbol.starts_with('?') ? std::string_view::npos : symbol.find('@', 1);
   const std::string_view suffix = at == std::string_view::npos ? "" : symbol.substr(at);
-  std::string_view bare = symbol.substr(0, at);
-  if (bare.empty()) bare = symbol;
+  const std::string_view bare = symbol.substr(0, at);
   std::string name = demangle_bare(bare).value_or(std::string(bare.substr(0, kFunctionNameMax)));
-  if (suffix == "@plt" && bare.size() < symbol.size()) name += suffix;
+  if (suffix == "@plt") name += suffix;
   return name;
 }
 

@@ -95,7 +95,7 @@ void KernelSymbols::set_ends() {
   std::erase_if(entries_, [&](const Entry& entry) {
     return entry.module == 0 && !in_vmlinux(entry.address);
   });
-  std::ranges::stable_sort(entries_, [&](const Entry& a, const Entry& b) {
+  std::ranges::sort(entries_, [&](const Entry& a, const Entry& b) {
     if (a.address != b.address) return a.address < b.address;
     const std::string_view name_a = names_.c_str() + a.name, name_b = names_.c_str() + b.name;
     if (name_a.size() != name_b.size()) return name_a.size() < name_b.size();
@@ -107,12 +107,14 @@ void KernelSymbols::set_ends() {
     Entry& entry = entries_[i];
     const bool has_next = i + 1 < entries_.size();
     const bool same_module = has_next && entries_[i + 1].module == entry.module;
+    const KernelModule* module = module_of(entry.address);
+    uint64_t reach = same_module || module != nullptr ? UINT64_MAX : kLastReach;
     // The next program may be far away: memory between two BPF programs is often free.
-    const uint64_t reach = is_bpf(entry) ? kBpfReach : same_module ? UINT64_MAX : kLastReach;
+    if (is_bpf(entry)) reach = kBpfReach;
     uint64_t end = entry.address + std::min(reach, UINT64_MAX - entry.address);
     if (has_next) end = std::min(end, entries_[i + 1].address);
     if (entry.module == 0) end = std::min(end, text_end_);
-    if (const KernelModule* module = module_of(entry.address)) end = std::min(end, module->end);
+    if (module != nullptr) end = std::min(end, module->end);
     entry.end = end;
   }
 }

@@ -54,9 +54,11 @@ Result<OpenedFile> open_executable(const LiveProcess& process) {
   return open_link(process.directory() + "/exe");
 }
 
-Result<OpenedFile> open_in_root(int root_fd, const std::string& path) {
+Result<OpenedFile> open_in_root(int root_fd, const std::string& path, FinalLink final_link) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
+  // A link opened so is not a regular file, which is refused below.
+  if (final_link == FinalLink::kRefuse) how.flags |= O_NOFOLLOW;
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
   const Fd place(static_cast<int>(syscall(SYS_openat2, root_fd, path.c_str(), &how, sizeof(how))));
   if (!place) return errno_error(errno, "cannot open " + path);

@@ -40,7 +40,9 @@ Result<OpenedFile> open_mapped_file(const LiveProcess& process, uint64_t start, 
 // The program of the process, even if it is deleted.
 Result<OpenedFile> open_executable(const LiveProcess& process);
 // `path` inside the root that `root_fd` (O_PATH) refers to.
-Result<OpenedFile> open_in_root(int root_fd, const std::string& path);
+enum class FinalLink { kFollow, kRefuse };
+Result<OpenedFile> open_in_root(int root_fd, const std::string& path,
+                                FinalLink final_link = FinalLink::kFollow);
 
 // True if maps may print another device and inode than stat does: overlayfs, btrfs.
 bool reports_other_inodes(int fd);
@@ -57,7 +59,6 @@ class Roots {
   // Our own root if the process' root cannot be opened or there are too many.
   RootId of(const LiveProcess& process);
   int fd(RootId root) const { return roots_[root].get(); }
-  // False: the root of the process is unknown to us, and its paths must be checked the more.
   static constexpr RootId kOwn = 0;
 
  private:

@@ -1,5 +1,6 @@
 #include "symbolize/object_finder.h"
 
+#include <fmt/format.h>
 #include <time.h>
 
 #include "symbolize/vdso.h"
@@ -8,11 +9,6 @@ namespace dwell::symbolize {
 namespace {
 
 constexpr uint64_t kHighest32BitEnd = uint64_t{1} << 32;
-
-bool is_anonymous(const Backing& backing) {
-  return !backing.is_file() || backing.path.starts_with("/dev/zero") ||
-         backing.path.starts_with("/SYSV") || backing.path.starts_with("/anon_hugepage");
-}
 
 bool same_backing(const Backing& a, const Backing& b) {
   if (a.path != b.path || a.build_id != b.build_id) return false;
@@ -56,7 +52,32 @@ std::string difference(const OpenedFile& file, const Mapping& mapping, bool aliv
                                        : "";
 }
 
+// What tells a file apart for certain: a build id, or an inode with its generation. "" otherwise.
+std::string certain_key(const Backing& backing) {
+  if (!backing.build_id.empty()) return backing.build_id + backing.path;
+  if (backing.inode == 0 || backing.generation == 0) return {};
+  return fmt::format("{}:{}:{}:{}", backing.device, backing.inode, backing.generation,
+                     backing.path);
+}
+
 }  // namespace
+
+bool is_anonymous(const Backing& backing) {
+  return !backing.is_file() || backing.path.starts_with("/dev/zero") ||
+         backing.path.starts_with("/SYSV") || backing.path.starts_with("/anon_hugepage");
+}
+
+std::optional<ObjectId> ObjectFinder::seen(const Backing& backing) const {
+  const auto known = seen_.find(certain_key(backing));
+  return known == seen_.end() ? std::nullopt : std::optional(known->second);
+}
+
+void ObjectFinder::remember(const Backing& backing, ObjectId object) {
+  std::string key = certain_key(backing);
+  if (key.empty()) return;
+  if (seen_.size() >= kSeenMax) seen_.clear();
+  seen_[std::move(key)] = object;
+}
 
 ObjectId ObjectFinder::find(Image& image, Mapping& mapping, const LiveProcess* process) {
   if (mapping.object != kUnidentified) return mapping.object;
@@ -70,9 +91,11 @@ ObjectId ObjectFinder::find(Image& image, Mapping& mapping, const LiveProcess* p
     mapping.object = objects_.add_named(path, ModuleKind::kAnonymous);
     objects_.set_excuse(mapping.object, {"code outside any file", ""});
   } else if (is_anonymous(mapping.backing)) {
-    mapping.object = anonymous(image);
+    return anonymous(image);  // not noted in the mapping, which forked children share
   } else {
-    mapping.object = find_file(image, mapping, process);
+    const ObjectId id = find_file(image, mapping, process);
+    if (!is_anonymous(mapping.backing)) mapping.object = id;
+    return id;
   }
   return mapping.object;
 }
@@ -98,6 +121,7 @@ ObjectId ObjectFinder::find_file(Image& image, Mapping& mapping, const LiveProce
   for (const Mapping& other : image.mappings->live())
     if (other.object != kUnidentified && same_backing(other.backing, mapping.backing))
       return other.object;
+  if (const auto known = seen(mapping.backing)) return *known;
   failure_.clear();
   std::optional<ObjectId> id;
   if (process != nullptr) {
@@ -107,8 +131,11 @@ ObjectId ObjectFinder::find_file(Image& image, Mapping& mapping, const LiveProce
   if (!id) id = open_by_path(image, mapping, process != nullptr);
   if (!id) return give_up(mapping, process != nullptr);
   // A JIT may map its code twice through a memfd: that is code without a file.
-  if (objects_.info(*id).kind == ModuleKind::kMemfd && !objects_.is_elf(*id))
+  if (objects_.info(*id).kind == ModuleKind::kMemfd && !objects_.is_elf(*id)) {
+    mapping.backing = {};
     return anonymous(image);
+  }
+  remember(mapping.backing, *id);
   return *id;
 }
 

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "symbolize/live_process.h"
 #include "symbolize/object_table.h"
@@ -12,14 +13,22 @@
 
 namespace dwell::symbolize {
 
+// Code that no file holds.
+bool is_anonymous(const Backing& backing);
+
 class ObjectFinder {
  public:
   ObjectFinder(ObjectTable& objects, Roots& roots) : objects_(objects), roots_(roots) {}
 
-  // Sets mapping.object. `process` is nullptr once it has ended.
+  // Notes it in mapping.object, but for anonymous code. `process` is nullptr once it has ended.
   ObjectId find(Image& image, Mapping& mapping, const LiveProcess* process);
+  // The object of a file that was identified before, if its backing tells it apart for certain.
+  std::optional<ObjectId> seen(const Backing& backing) const;
 
  private:
+  static constexpr size_t kSeenMax = 1 << 16;
+
+  void remember(const Backing& backing, ObjectId object);
   ObjectId find_file(Image& image, Mapping& mapping, const LiveProcess* process);
   ObjectId find_vdso(const Mapping& mapping, const LiveProcess* process);
   ObjectId anonymous(Image& image);
@@ -33,6 +42,7 @@ class ObjectFinder {
   ObjectTable& objects_;
   Roots& roots_;
   std::string failure_;  // of the last attempt
+  std::unordered_map<std::string, ObjectId> seen_;
 };
 
 }  // namespace dwell::symbolize

@@ -26,6 +26,7 @@ Naming naming_of(const std::string& path, bool deleted) {
 ObjectTable::ObjectTable(const Options& options, Roots& roots) : options_(options), roots_(roots) {
   Entry unknown;
   unknown.info.path = "[unknown]";
+  unknown.tried = true;
   unknown.excuse = {"the address lies in no executable mapping that was seen",
                     "the process may have ended before its maps were read; start dwell first"};
   entries_.push_back(std::move(unknown));

@@ -151,6 +151,7 @@ void ProcessMaps::on_fork(uint32_t parent_pid, uint32_t pid, uint64_t time_ns) {
   const Image& parent = current_life(parent_pid, time_ns).current();
   auto image = std::make_unique<Image>(parent);
   image->begin_ns = time_ns;
+  image->read_ns = image->tried_ns = 0;
   image->anonymous_object = kUnidentified;
   Life& child = add_life(pid);
   child.fork_ns = time_ns;
@@ -172,12 +173,13 @@ void ProcessMaps::on_exec(uint32_t pid, uint64_t time_ns) {
   life.images.push_back(std::move(image));
 }
 
-void ProcessMaps::on_map(uint32_t pid, Mapping mapping) {
+Image& ProcessMaps::on_map(uint32_t pid, Mapping mapping) {
   Life& life = current_life(pid, mapping.from_ns);
   Image& image = *life.images[image_at(life, mapping.from_ns)];
   if (image.executable.empty() && mapping.backing.is_file())
     image.executable = mapping.backing.path;  // exec maps the program first
   image.own_mappings().add(std::move(mapping));
+  return image;
 }
 
 Image& ProcessMaps::image(const ProcessKey& key, uint64_t time_ns) {
@@ -216,7 +218,9 @@ std::optional<LiveProcess> ProcessMaps::live(const ProcessKey& key, const Image&
 }
 
 void ProcessMaps::read_maps(const ProcessKey& key, Image& image) {
-  if (image.read_ns != 0 && monotonic_now_ns() - image.read_ns < kReadPauseNs) return;
+  const uint64_t now_ns = monotonic_now_ns();
+  if (image.tried_ns != 0 && now_ns - image.tried_ns < kReadPauseNs) return;
+  image.tried_ns = now_ns;
   if (const auto process = live(key, image)) read_from(*process, image);
 }
 

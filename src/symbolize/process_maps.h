@@ -28,7 +28,8 @@ struct Image {
   std::shared_ptr<Mappings> mappings = std::make_shared<Mappings>();
   std::string executable;
   std::string command_line;
-  uint64_t read_ns = 0;  // when /proc was last read for it, 0: never
+  uint64_t read_ns = 0;   // when /proc was last read for it, 0: never
+  uint64_t tried_ns = 0;  // when that was last tried
   RootId root = Roots::kOwn;
   uint32_t anonymous_object = kUnidentified;  // for code without a file: one per image
 
@@ -62,7 +63,8 @@ class ProcessMaps {
   // Mapping events, in order of time.
   void on_fork(uint32_t parent_pid, uint32_t pid, uint64_t time_ns);
   void on_exec(uint32_t pid, uint64_t time_ns);
-  void on_map(uint32_t pid, Mapping mapping);
+  // Returns the image that the mapping was added to.
+  Image& on_map(uint32_t pid, Mapping mapping);
 
   // The image that `key` names, at that time. Creates it, reading /proc, if it was not known.
   Image& image(const ProcessKey& key, uint64_t time_ns);

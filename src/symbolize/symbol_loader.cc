@@ -2,36 +2,77 @@
 
 #include <elf.h>
 
+#include "symbolize/debug_file.h"
 #include "symbolize/elf_symbols.h"
+#include "symbolize/mini_debug.h"
 
 namespace dwell::symbolize {
 namespace {
 
-constexpr const char* kNoSymtab = "no symbol table in the file";
 constexpr const char* kInstallDebug =
     "install the package's debug symbols, or build without stripping";
+
+// Adds .symtab of `bytes`, an ELF file that stands beside the one that runs.
+Result<size_t> add_symtab_of(FileBytes bytes, Resolution how, SymbolCollector& collector) {
+  DWELL_ASSIGN(ElfFile elf, ElfFile::read(bytes));
+  DWELL_TRY(elf.read_sections());
+  return collector.add_table(elf, SHT_SYMTAB, how);
+}
+
+Result<size_t> add_debug_file(const ElfFile& elf, const std::string& path,
+                              const DebugPlaces& places, SymbolCollector& collector) {
+  const DebugSearch search = find_debug_file(elf, path, places);
+  if (!search.found) {
+    if (search.refused.empty()) return 0;
+    return runtime_error("no symbol table in the file; the debug file " + search.refused);
+  }
+  DWELL_ASSIGN(const FileBytes bytes,
+               FileBytes::of_file(search.found->fd.get(), search.found->path));
+  return add_symtab_of(bytes, Resolution::kDebugFile, collector);
+}
+
+Result<size_t> add_mini_debug(const ElfFile& elf, SymbolCollector& collector) {
+  const Section* section = elf.section(".gnu_debugdata");
+  if (section == nullptr) return 0;
+  DWELL_ASSIGN(const std::string compressed, elf.section_bytes(*section, kMiniDebugInputMax));
+  DWELL_ASSIGN(const std::string inner, decompress_mini_debug(compressed));
+  return add_symtab_of(FileBytes::of_memory(inner), Resolution::kMiniDebugInfo, collector);
+}
+
+// Runs the sources in order until one gives functions; the first complaint is kept as the reason.
+class Sources {
+ public:
+  bool gave(const Result<size_t>& result) {
+    if (!result && complaint_.empty()) complaint_ = result.error().message;
+    return result && *result > 0;
+  }
+  const std::string& complaint() const { return complaint_; }
+
+ private:
+  std::string complaint_;
+};
 
 }  // namespace
 
 LoadedSymbols load_symbols(FileBytes bytes, const std::string& path, const DebugPlaces& places,
                            size_t memory_max) {
-  (void)path;
-  (void)places;
   LoadedSymbols loaded;
   auto elf = ElfFile::read(bytes);
   if (!elf) return {nullptr, elf.error().message, ""};
   if (const Status sections = elf->read_sections(); !sections)
     return {nullptr, sections.error().message, kInstallDebug};
   SymbolCollector collector(elf->segments(), memory_max);
-  const auto full = collector.add_table(*elf, SHT_SYMTAB, Resolution::kSymtab);
-  if (!full) loaded.reason = full.error().message;
-  if (!full || *full == 0) {
-    if (loaded.reason.empty()) loaded.reason = kNoSymtab;
+  Sources sources;
+  const bool full = sources.gave(collector.add_table(*elf, SHT_SYMTAB, Resolution::kSymtab)) ||
+                    sources.gave(add_debug_file(*elf, path, places, collector)) ||
+                    sources.gave(add_mini_debug(*elf, collector));
+  sources.gave(collector.add_table(*elf, SHT_DYNSYM, Resolution::kDynsym));
+  collector.add_plt(*elf);
+  loaded.reason = sources.complaint();
+  if (!full) {
+    if (loaded.reason.empty()) loaded.reason = "no symbol table in the file";
     loaded.remedy = kInstallDebug;
   }
-  if (const auto exported = collector.add_table(*elf, SHT_DYNSYM, Resolution::kDynsym); !exported)
-    loaded.reason = exported.error().message;
-  collector.add_plt(*elf);
   if (collector.size() > 0)
     loaded.table = std::make_unique<SymbolTable>(std::move(collector).build());
   return loaded;

@@ -2,12 +2,17 @@
 // only caller, on one thread.
 #include "symbolize/symbolizer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "symbolize/demangle.h"
+#include "symbolize/jit_maps.h"
 #include "symbolize/kernel_table.h"
+#include "symbolize/mapping_events.h"
 #include "symbolize/object_finder.h"
 #include "symbolize/object_table.h"
 #include "symbolize/process_maps.h"
@@ -21,6 +26,8 @@ struct Location {
   FrameKind kind = FrameKind::kUser;
   uint64_t address = 0;
   auto operator<=>(const Location&) const = default;
+  // A return address may be the first byte of the next function: the call lies before it.
+  uint64_t lookup_address() const { return address - (return_address && address > 0 ? 1 : 0); }
 };
 
 struct LocationHash {
@@ -38,9 +45,12 @@ class SystemSymbolizer final : public Symbolizer {
         objects_(options, roots_),
         maps_(roots_),
         finder_(objects_, roots_),
-        kernel_(objects_, options.kernel) {}
+        jit_(objects_, roots_, options_),
+        kernel_(objects_, options.kernel) {
+    if (options.follow_mappings) follow_mappings();
+  }
 
-  void poll() override {}
+  void poll() override;
   LocationId locate_user(const ProcessKey& process, uint64_t ip, bool return_address,
                          uint64_t time_ns) override;
   LocationId locate_kernel(uint64_t ip, bool return_address) override;
@@ -49,9 +59,17 @@ class SystemSymbolizer final : public Symbolizer {
   FrameInfo describe(LocationId location) override;
   const ObjectInfo& object(ObjectId object) const override { return objects_.info(object); }
   std::vector<Unresolved> unresolved() const override;
-  std::vector<std::string> warnings() const override { return kernel_.warnings(); }
+  std::vector<std::string> warnings() const override;
 
  private:
+  static constexpr int kOpensPerPoll = 64;  // files of processes that nobody asked for yet
+
+  void follow_mappings();
+  void apply(const MappingEvent& event);
+  void open_ahead(uint32_t pid, Image& image, const Mapping& mapping);
+  ObjectId object_of(const ProcessKey& process, Image& image, Mapping& mapping);
+  void name_jit(const Location& location, FrameInfo& frame);
+  void set_name(std::string_view symbol, uint64_t start, Resolution how, FrameInfo& frame);
   LocationId intern(const Location& location);
   void name_user(const Location& location, FrameInfo& frame);
 
@@ -60,12 +78,61 @@ class SystemSymbolizer final : public Symbolizer {
   ObjectTable objects_;
   ProcessMaps maps_;
   ObjectFinder finder_;
+  JitMaps jit_;
   KernelTable kernel_;
+  std::optional<MappingEvents> events_;
+  std::string no_events_;  // why there are none
+  int opens_left_ = 0;
   std::vector<Location> locations_;
   std::vector<bool> counted_;  // per location: already in unresolved_
   std::unordered_map<Location, LocationId, LocationHash> ids_;
   std::map<ObjectId, uint64_t> unresolved_;
 };
+
+void SystemSymbolizer::follow_mappings() {
+  auto events = MappingEvents::open();
+  if (events)
+    events_.emplace(std::move(*events));
+  else
+    no_events_ = events.error().message +
+                 ": names of processes that end within a moment may be missing; run as root "
+                 "(CAP_PERFMON) or set kernel.perf_event_paranoid to -1";
+}
+
+void SystemSymbolizer::poll() {
+  if (!events_) return;
+  opens_left_ = kOpensPerPoll;
+  for (const MappingEvent& event : events_->take()) apply(event);
+}
+
+void SystemSymbolizer::apply(const MappingEvent& event) {
+  switch (event.kind) {
+    case MappingEvent::Kind::kFork:
+      return maps_.on_fork(event.parent_pid, event.pid, event.time_ns);
+    case MappingEvent::Kind::kExec:
+      return maps_.on_exec(event.pid, event.time_ns);
+    case MappingEvent::Kind::kMap:
+      return open_ahead(event.pid, maps_.on_map(event.pid, event.mapping), event.mapping);
+    case MappingEvent::Kind::kKernelSymbolAdded:
+      return kernel_.symbols().add_bpf(event.address, event.bytes, event.name);
+    case MappingEvent::Kind::kKernelSymbolRemoved:
+      return kernel_.symbols().remove_bpf(event.address);
+  }
+}
+
+// The process may end, and its files vanish, before an address of it is located.
+void SystemSymbolizer::open_ahead(uint32_t pid, Image& image, const Mapping& added) {
+  Mapping* mapping = image.mappings->find(added.start, added.from_ns);
+  if (mapping == nullptr || mapping->object != kUnidentified || !mapping->backing.is_file()) return;
+  if (const auto known = finder_.seen(mapping->backing)) {
+    mapping->object = *known;
+    return;
+  }
+  if (opens_left_-- <= 0) return;
+  const auto process = LiveProcess::find(pid);
+  if (process) image.root = roots_.of(*process);
+  finder_.find(image, *mapping, process ? &*process : nullptr);
+}
 
 LocationId SystemSymbolizer::intern(const Location& location) {
   const auto [at, added] = ids_.try_emplace(location, static_cast<LocationId>(locations_.size()));
@@ -87,16 +154,25 @@ LocationId SystemSymbolizer::locate_user(const ProcessKey& process, uint64_t ip,
     mapping = image.mappings->find(probe, time_ns);
   }
   if (mapping == nullptr) return intern({0, return_address, FrameKind::kUser, ip});
-  if (mapping->object == kUnidentified) {
-    const auto live = maps_.live(process, image);
-    finder_.find(image, *mapping, live ? &*live : nullptr);
-  }
-  const ObjectId object = mapping->object;
+  const ObjectId object = object_of(process, image, *mapping);
   if (objects_.is_addressed_by_ip(object))
     return intern({object, return_address, FrameKind::kUser, ip});
   const uint64_t offset = probe - mapping->start + mapping->page_offset;
   const uint64_t address = objects_.to_address(object, offset, mapping->page_offset);
   return intern({object, return_address, FrameKind::kUser, address + (ip - probe)});
+}
+
+ObjectId SystemSymbolizer::object_of(const ProcessKey& process, Image& image, Mapping& mapping) {
+  if (mapping.object != kUnidentified) return mapping.object;
+  if (image.anonymous_object != kUnidentified && is_anonymous(mapping.backing) &&
+      !jit_.wants_process(image.anonymous_object))
+    return image.anonymous_object;
+  const auto live = maps_.live(process, image);
+  if (live) image.root = roots_.of(*live);  // an event cannot tell that the root changed
+  const ObjectId object = finder_.find(image, mapping, live ? &*live : nullptr);
+  if (live && object == image.anonymous_object && jit_.wants_process(object))
+    jit_.look_for_map(object, *live, image.root);
+  return object;
 }
 
 LocationId SystemSymbolizer::locate_kernel(uint64_t ip, bool return_address) {
@@ -115,15 +191,26 @@ ProcessInfo SystemSymbolizer::process_info(const ProcessKey& process) const {
   return {image->executable, image->command_line};
 }
 
+void SystemSymbolizer::set_name(std::string_view symbol, uint64_t start, Resolution how,
+                                FrameInfo& frame) {
+  frame.symbol = symbol;
+  frame.function = options_.demangle ? demangle(symbol) : frame.symbol;
+  frame.offset = frame.address - start;
+  frame.how = how;
+}
+
+void SystemSymbolizer::name_jit(const Location& location, FrameInfo& frame) {
+  const auto match = jit_.find(location.object, location.lookup_address());
+  if (match) set_name(match->name, match->address, Resolution::kPerfMap, frame);
+}
+
 void SystemSymbolizer::name_user(const Location& location, FrameInfo& frame) {
+  const ModuleKind kind = objects_.info(location.object).kind;
+  if (kind == ModuleKind::kAnonymous || kind == ModuleKind::kJit) return name_jit(location, frame);
   const SymbolTable* symbols = objects_.symbols(location.object);
   if (symbols == nullptr) return;
-  const auto match = symbols->find(location.address - (location.return_address ? 1 : 0));
-  if (!match) return;
-  frame.symbol = match->name;
-  frame.function = options_.demangle ? demangle(match->name) : frame.symbol;
-  frame.offset = location.address - match->address;
-  frame.how = match->how;
+  const auto match = symbols->find(location.lookup_address());
+  if (match) set_name(match->name, match->address, match->how, frame);
 }
 
 FrameInfo SystemSymbolizer::describe(LocationId id) {
@@ -152,6 +239,17 @@ std::vector<Unresolved> SystemSymbolizer::unresolved() const {
     all.push_back({object, frames, known ? excuse.reason : "no symbol covers the address",
                    known ? excuse.remedy : "none needed: padding, or code without symbols"});
   }
+  return all;
+}
+
+std::vector<std::string> SystemSymbolizer::warnings() const {
+  std::vector<std::string> all = kernel_.warnings();
+  if (!no_events_.empty()) all.push_back(no_events_);
+  if (events_ && events_->lost() > 0)
+    all.push_back(
+        fmt::format("{} mapping events were lost: the machine started programs faster "
+                    "than they were read; some user frames may lack names",
+                    events_->lost()));
   return all;
 }
 

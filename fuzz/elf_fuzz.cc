@@ -1,0 +1,21 @@
+// An ELF file of a hostile target: symbol tables, notes, .gnu_debugdata, debug link, PLT, names.
+#include <cstdint>
+#include <string_view>
+
+#include "symbolize/demangle.h"
+#include "symbolize/symbol_loader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace dwell::symbolize;
+  constexpr size_t kMemory = size_t{16} << 20;
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const auto elf = ElfFile::read(FileBytes::of_memory(bytes));
+  if (!elf) return 0;
+  const auto loaded = load_symbols(FileBytes::of_memory(bytes), "/fuzz", {}, kMemory);
+  for (const LoadSegment& segment : elf->segments()) {
+    to_virtual_address(elf->segments(), segment.offset, segment.offset);
+    for (uint64_t step = 0; loaded.table && step < 64; ++step)
+      if (const auto match = loaded.table->find(segment.address + step * 16)) demangle(match->name);
+  }
+  return 0;
+}

@@ -1,0 +1,65 @@
+// For tests: the BPF program testdata/generator.bpf.c loaded into the kernel, and calls that make
+// it output. The workload W-gen.
+#pragma once
+
+#include <bpf/libbpf.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "event_array/mapping.h"
+#include "event_array/testdata/generator.h"
+
+namespace dwell {
+
+// Keeps the calling thread on a CPU while it lives.
+class PinToCpu {
+ public:
+  explicit PinToCpu(uint32_t cpu);
+  ~PinToCpu();
+
+ private:
+  std::vector<uint8_t> before_;
+};
+
+class Generator {
+ public:
+  // Null, with a reason on stderr, where the kernel does not let us load it.
+  static std::unique_ptr<Generator> load(uint32_t slots = GENERATOR_CPUS, uint32_t map_flags = 0);
+
+  int map_fd() const;
+  const generator_shared& counts() const { return *shared_; }
+  uint64_t total(const unsigned long long (&per_cpu)[GENERATOR_CPUS]) const;
+
+  // One output from the CPU this thread runs on, at the raw tracepoint; its result. Pin first.
+  // `raw`: payload is `pattern()`; otherwise it starts with struct generated.
+  long output(uint64_t size, uint64_t flags = 0xffffffff, bool raw = false);
+  // The same, without asking for the result.
+  static void fire(uint64_t size, uint64_t flags = 0xffffffff, bool raw = false);
+  // One output from an XDP program that sees `packet`.
+  long output_xdp(std::span<const std::byte> packet, uint64_t size, uint64_t flags);
+
+  // What the payload buffers of the program hold behind struct generated.
+  static const std::vector<std::byte>& pattern();
+  // After fork: the child becomes the process whose calls count.
+  void target_this_process();
+  bpf_object* object() { return object_.get(); }
+
+ private:
+  struct CloseObject {
+    void operator()(bpf_object* object) const { bpf_object__close(object); }
+  };
+  struct DestroyLink {
+    void operator()(bpf_link* link) const { bpf_link__destroy(link); }
+  };
+
+  std::unique_ptr<bpf_object, CloseObject> object_;
+  std::unique_ptr<bpf_link, DestroyLink> link_;
+  Mapping bss_;
+  generator_shared* shared_ = nullptr;
+  int xdp_fd_ = -1;
+};
+
+}  // namespace dwell
