@@ -4,8 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "cli/doctor.h"
 #include "cli/record.h"
 #include "cli/record_options.h"
+#include "cli/report.h"
 
 namespace dwell::cli {
 namespace {
@@ -47,13 +49,23 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "dwell " DWELL_VERSION);
   RecordWords record_words;
   add_record_command(app, record_words);
+  ReportOptions report_options;
+  const CLI::App* report_command = add_report_command(app, report_options);
+  bool doctor_json = false;
+  CLI::App* doctor_command =
+      app.add_subcommand("doctor", "Say whether this machine can be recorded, and what helps");
+  doctor_command->add_flag("--json", doctor_json, "As JSON");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }
-  if (app.got_subcommand("record")) return record(record_words);
-  return kUsage;
+  if (*report_command) {
+    const Status status = run_report(report_options);
+    return status ? kOk : tell(status.error());
+  }
+  if (*doctor_command) return run_doctor(doctor_json);
+  return record(record_words);
 }
 
 }  // namespace

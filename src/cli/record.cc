@@ -17,6 +17,7 @@
 #include "cli/progress.h"
 #include "cli/stop_signal.h"
 #include "collect/loss.h"
+#include "probe/doctor.h"
 #include "probe/learner.h"
 #include "probe/scheduler_text.h"
 #include "profile/dwell_file.h"
@@ -229,7 +230,9 @@ void add_own_cost(Profile& profile) {
 Result<RecordOutcome> run_record(const RecordOptions& options) {
   Session session;
   session.options = options;
-  DWELL_TRY(probe::check_pid_namespace());
+  if (const std::string reasons = probe::reasons_against(probe::examine_machine());
+      !reasons.empty())
+    return privilege_error("this machine cannot be recorded:\n  " + reasons);
   // The ids given must exist before anything is started.
   DWELL_TRY(find_targets(options, std::nullopt));
   watch_stop_signals();
