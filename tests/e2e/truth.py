@@ -96,10 +96,13 @@ def check_schedstat(profile, label=""):
             continue
         compared += 1
         ours = {"on_cpu_ns": times["running_ns"], "run_queue_ns": times["run_queue_ns"] + times["censored_run_queue_ns"]}
-        for key, value in ours.items():
-            allowed = max(0.01 * stat[key], SHORT_WAIT_SLACK_NS * (times["intervals"] + 1))
-            if abs(value - stat[key]) > allowed:
-                wrong.append(f"{thread['name']}[{thread['tid']}] {key} {value} against {stat[key]} "
-                             f"({times['intervals']} switches)")
-    check(not wrong, f"{label}schedstat agrees for {compared} threads {wrong[:5] or ''}", timing=True)
+        ours["both"], theirs = sum(ours.values()), dict(stat, both=stat["on_cpu_ns"] + stat["run_queue_ns"])
+        allowed = {key: max(0.01 * theirs[key], SHORT_WAIT_SLACK_NS * (times["intervals"] + 1)) for key in ours}
+        off = {key: abs(ours[key] - theirs[key]) for key in ours}
+        # Where a thread begins to run the kernel's books use a clock that was read on the way out of idle. On a loaded
+        # virtual machine that moves more than the slack from run queue to running; the sum of both stays.
+        shifted = off["both"] <= allowed["both"] and max(off.values()) <= 3 * max(allowed.values())
+        if any(off[key] > allowed[key] for key in ours) and not shifted:
+            wrong.append(f"{thread['name']}[{thread['tid']}] {ours} against {theirs} ({times['intervals']} switches)")
+    check(not wrong, f"{label}schedstat agrees for {compared} threads {wrong[:3] or ''}", timing=True)
     return compared
