@@ -54,13 +54,14 @@ endfunction()
 add_custom_target(dwell_tests)
 
 function(dwell_test name)
-  cmake_parse_arguments(A "ROOT;THREADS" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(A "ROOT;THREADS" "" "SOURCES;LINK;DEFINITIONS" ${ARGN})
   if(DWELL_SANITIZE AND (A_ROOT OR (DWELL_SANITIZE STREQUAL "thread" AND NOT A_THREADS)))
     return()
   endif()
   add_executable(${name} ${A_SOURCES})
   target_link_libraries(${name} PRIVATE dwell_flags ${A_LINK} GTest::gtest GTest::gmock
                                         GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE ${A_DEFINITIONS})
   target_compile_options(${name} PRIVATE -O0) # halves the time to build; the code under test is optimised
   add_dependencies(dwell_tests ${name})
   add_test(NAME ${name} COMMAND ${name})
