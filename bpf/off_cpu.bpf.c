@@ -21,9 +21,6 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* sched_switch has a fourth argument, the state that the scheduler decided on, since 5.18. */
-const volatile __u8 switch_tells_state = 0;
-
 static always_inline struct scratch* get_scratch(void* map) {
   __u32 zero = 0;
   return bpf_map_lookup_elem(map, &zero);
@@ -82,8 +79,8 @@ static always_inline void lose_absence(struct task_struct* task, struct thread_s
   count(DWELL_LOSS_MISSED_SWITCH_OUT, away - ran);
 }
 
-static always_inline void switch_out(struct task_struct* task, bool preempt, __u32 prev_state,
-                                     __u64 now, struct scratch* scratch) {
+static always_inline void switch_out(void* ctx, struct task_struct* task, bool preempt,
+                                     __u32 prev_state, __u64 now, struct scratch* scratch) {
   struct thread_state* state = get_state(task, PHASE_RUNNING, DWELL_CLASS_NONE);
   if (!state || state->phase == PHASE_ENDED) return;
   count(DWELL_COUNT_SWITCHES, 0);
@@ -106,6 +103,7 @@ static always_inline void switch_out(struct task_struct* task, bool preempt, __u
   if (config.user_stacks && has_user_side(task) &&
       config.class_mask >> (state->wait_class & 31) & 1)
     state->user_stack = take_user_stack(0, state, &regs, scratch, now);
+  note_kernel_stack(ctx, state, scratch, now);
 }
 
 static always_inline void switch_in(struct task_struct* task, __u64 now, struct scratch* scratch) {
@@ -156,7 +154,7 @@ int on_sched_switch(__u64* ctx) {
   struct task_struct* next = (void*)ctx[2];
   bool off = maybe_target(prev), on = maybe_target(next);
   if ((!off && !on) || window.start_ns == 0) return 0;
-  __u32 prev_state = switch_tells_state ? (__u32)ctx[3] : live_state(prev);
+  __u32 prev_state = config.switch_tells_state ? (__u32)ctx[3] : live_state(prev);
   __u64 now = bpf_ktime_get_ns();
   struct scratch* scratch = get_scratch(&switch_scratch);
   if (!scratch) return 0;
@@ -164,7 +162,7 @@ int on_sched_switch(__u64* ctx) {
     switch_after_window(prev, next, prev_state, now, scratch);
     return 0;
   }
-  if (off) switch_out(prev, ctx[0], prev_state, now, scratch);
+  if (off) switch_out(ctx, prev, ctx[0], prev_state, now, scratch);
   if (on) switch_in(next, now, scratch);
   return 0;
 }
@@ -358,10 +356,8 @@ int close_window(struct bpf_iter__task* ctx) {
     /* Walk, then claim: if the claim holds, the thread slept all the while and the stack is the
      * right one. */
     __u64 kernel_stack = DWELL_STACK_NOT_TAKEN;
-#ifndef DWELL_RAW_TP
     if (config.kernel_stacks && is_blocked_class(state->wait_class))
       kernel_stack = walk_and_remember(task, scratch, window.end_ns);
-#endif
     if (claim(state, PHASE_OFF)) close_interval(task, state, scratch, after, kernel_stack);
   } else if (claim(state, PHASE_RUNNING)) {
     book_running(state, after);

@@ -185,6 +185,10 @@ void add_record_command(CLI::App& app, RecordWords& words) {
       ->add_option("--thread-ring", words.thread_ring,
                    "Bytes of the ring for ended threads (4194304)")
       ->group("Limits");
+  command
+      ->add_flag("--raw-tracepoints", words.raw,
+                 "Attach through raw tracepoints, as on kernels that refuse typed ones")
+      ->group("Limits");
   command->add_flag("-q,--quiet", words.quiet, "No progress, no summary");
   command->add_option(
       "command", words.command,
@@ -215,6 +219,7 @@ Result<RecordOptions> check(const RecordWords& words) {
   probe.user_stacks = !words.no_user_stacks;
   probe.kernel_stacks = !words.no_kernel_stacks;
   probe.runnable_kernel_stacks = words.preempt_stacks;
+  probe.raw = words.raw;
   if (!words.classes.empty()) {
     DWELL_ASSIGN(probe.class_mask, parse_classes(words.classes));
   }
