@@ -172,7 +172,7 @@ static always_inline bool cut(struct thread_state* state, __u64 now, struct inte
 static always_inline __u8 record_flags(struct task_struct* task, const struct thread_state* state) {
   return (is_kernel_thread(task) ? DWELL_THREAD_KERNEL : 0) |
          (state->born ? DWELL_THREAD_BORN : 0) |
-         (READ(task, pid) == READ(task, tgid) ? DWELL_THREAD_FIRST : 0) |
+         (state->tid == state->process.pid ? DWELL_THREAD_FIRST : 0) |
          (state->gap ? DWELL_THREAD_GAP : 0);
 }
 
@@ -185,7 +185,7 @@ static always_inline bool write_record(struct task_struct* task, const struct th
   record->birth_ns = not_before_window(state->birth_ns);
   record->end_ns = not_after_window(now);
   record->books = state->books;
-  record->tid = READ(task, pid);
+  record->tid = state->tid;
   record->parent_pid = READ(READ(task, real_parent), tgid);
   record->ended = ended;
   record->flags = record_flags(task, state);

@@ -231,7 +231,7 @@ int on_sched_wakeup_new(__u64* ctx) {
   return 0;
 }
 
-static always_inline void next_life(struct task_struct* task, __u8 ended) {
+static always_inline void next_life(struct task_struct* task, __u8 ended, const char* new_name) {
   if (!maybe_target(task) || window.start_ns == 0) return;
   struct thread_state* state = find_state(task);
   if (!state || state->phase != PHASE_RUNNING) return;
@@ -243,16 +243,19 @@ static always_inline void next_life(struct task_struct* task, __u8 ended) {
   book_running(state, now);
   end_life(task, state, now, ended, scratch);
   begin_life(task, state, now);
+  if (new_name) bpf_probe_read_kernel_str(state->comm, DWELL_COMM_BYTES, new_name);
 }
 
 HOOK("sched_process_exec")
 int on_sched_process_exec(__u64* ctx) {
-  next_life((void*)ctx[0], DWELL_END_EXECUTED);
+  next_life((void*)ctx[0], DWELL_END_EXECUTED, 0);
   return 0;
 }
 
-/* Only a thread that renames itself: its state is nobody else's while it runs. exec renames too,
- * and tells it above. */
+/*
+ * Told before the name changes. Only a thread that renames itself: its state is nobody else's while
+ * it runs. exec renames too, and tells it above.
+ */
 HOOK("task_rename")
 int on_task_rename(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
@@ -262,7 +265,7 @@ int on_task_rename(__u64* ctx) {
 #else
   if (BPF_CORE_READ_BITFIELD(task, in_execve)) return 0;
 #endif
-  next_life(task, DWELL_END_RENAMED);
+  next_life(task, DWELL_END_RENAMED, (const char*)ctx[1]);
   return 0;
 }
 

@@ -56,6 +56,7 @@ struct thread_state {
   struct dwell_process_key process;
   struct dwell_books books;
   struct seed_state seed;
+  __u32 tid;           /* exec may change the task's */
   __u32 phase;
   __u32 raw_state;
   __u16 cause;
@@ -185,6 +186,7 @@ static always_inline void describe_life(struct task_struct* task, struct thread_
   read_process_key(task, &state->process);
   read_comm(task, state->comm);
   state->start_boottime_ns = READ(task, start_boottime);
+  state->tid = READ(task, pid);
   state->thread = life_id(READ(task, pid), state->start_boottime_ns, state->life);
 }
 

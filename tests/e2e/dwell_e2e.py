@@ -215,7 +215,7 @@ class Recorder:
                 continue
         return False
 
-    def attached(self, seconds=15):
+    def attached(self, seconds=40):
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.process.poll() is None:
             if self.has_probes():

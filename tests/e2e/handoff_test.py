@@ -13,9 +13,9 @@ for label, options in (("two CPUs", ["--child-cpu", "1"]), ("one CPU", [])):
     for pid in {p["pid"] for p in profile.processes if p["name"] == "ping_pong"}:
         reads = total(profile.rows(pid=pid, cause={"read"}, blocked=True), "count")
         check(0.3 * trips <= reads <= trips + 8, f"{label}: a process waited {reads} times in read for {trips} round trips")
-    missed = sum(x["count"] for x in profile.document["losses"] if "missed" in (x["name"] + x["meaning"]).lower().replace("-", ""))
+    missed = profile.loss("missed_wakeup")[0]
     check(missed == 0, f"{label}: {missed} waits ended without a waking")
-    early = sum(x["count"] for x in profile.document["losses"] if "early" in (x["name"] + x["meaning"]).lower())
+    early = profile.loss("early_wakeup")[0]
     print(f"{label}: {truth[0]['ns_per_switch']} ns per switch while recorded, {early} wakings came before the switch-out")
     check(profile.loss("mismatch")[0] == 0, f"{label}: no kernel stack was taken for another")
     check_conservation(profile, label + ": ")

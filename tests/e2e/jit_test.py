@@ -67,6 +67,6 @@ for kind in ("fifo", "symlink", "endless", "none"):
 
 profile, truth, _ = record_command([program("jit"), "--map", "</script><b>;x\x1b[31m\x7f" + "y" * 5000])
 names = blob_names(profile)
-check(len(names) == 1 and len(names.pop()) < 5000, "a hostile name is bounded")
+check(len(names) <= 1 and max(map(len, names), default=0) < 5000, f"a hostile name is bounded: {[n[:40] for n in names]}")
 forget_maps()
 finish()

@@ -2,7 +2,7 @@
 """One number, two programs, one window: no stack has a function of one under the name of the other."""
 import subprocess
 
-from dwell_e2e import Recorder, check, finish, json_lines, program, run, skip, total
+from dwell_e2e import Gated, Recorder, check, finish, json_lines, program, run, skip, total
 
 SCRIPT = f"""
 echo 299 >/proc/sys/kernel/ns_last_pid || exit 9
@@ -32,9 +32,10 @@ last = "/proc/sys/kernel/ns_last_pid"
 try:
     with open(last, "w", encoding="utf-8") as f:
         f.write("29990")
-    first = subprocess.Popen([program("nap"), "--us", "5000", "--waits", "400"], stdout=subprocess.PIPE, text=True)
+    first = Gated("nap", "--us", "5000", "--waits", "60")
     recorder = Recorder("-a", name="same.dwell").attached()
-    first.communicate()
+    first.work()
+    first.close()
     with open(last, "w", encoding="utf-8") as f:
         f.write(str(first.pid - 1))
     second = subprocess.Popen([program("mixed")], stdout=subprocess.PIPE, text=True)

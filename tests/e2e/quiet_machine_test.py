@@ -28,7 +28,7 @@ time.sleep(3)
 after, idle_share = own_use(), (idle_seconds() - idle_before) / 3 / os.cpu_count()
 recorder.wait()
 profile = load(recorder.path)
-idle = [t["name"] for t in profile.threads if (t["tid"] == 0 and not t["folded"]) or t["name"].startswith("swapper")]
+idle = [t["name"] for t in profile.threads if (t["tid"] == 0 and t["name"] != "(folded)") or t["name"].startswith("swapper")]
 check(not idle, f"no idle task {idle}")
 own = [t for t in profile.threads if profile.processes[t["process"]]["pid"] == recorder.process.pid]
 check(not own, f"no thread of dwell {[t['name'] for t in own]}")

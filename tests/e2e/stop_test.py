@@ -13,7 +13,7 @@ def leftovers():
     return [name for name in os.listdir(OUT) if not name.endswith(".dwell")]
 
 
-load_makers = [subprocess.Popen([program("ping_pong"), "--seconds", "25"], stdout=subprocess.DEVNULL) for _ in range(2)]
+load_makers = [subprocess.Popen([program("ping_pong"), "--seconds", "120"], stdout=subprocess.DEVNULL) for _ in range(2)]
 for number in (signal.SIGINT, signal.SIGTERM):
     recorder = Recorder("-a", name=f"{number.name}.dwell").attached()
     time.sleep(2)

@@ -11,12 +11,15 @@ def compare_waits(profile, line, causes, classes=None, waits=None):
     rows = profile.rows(tid=line["tid"], name=line["name"], cause=causes, classes=classes, blocked=True)
     waits = line["waits"] if waits is None else waits
     got, count, truth = total(rows), total(rows, "count"), line["sum_ns"]
+    # A kernel that hides some threads does not tell every switch; what it kept back is counted as lost, in ns too.
+    untold, lost_ns = profile.loss("missed_switch_out")[0], profile.times(tid=line["tid"]).get("lost_ns", 0)
     preempted = total(profile.rows(tid=line["tid"], blocked=False))
     mean = truth / max(waits, 1)
     allowed = max(SHORT_WAIT_SLACK_NS * waits, LONG_WAIT_SLACK * truth if mean >= 5e6 else 0)
-    short = truth - got
+    short = truth - got - lost_ns
     label = f"{line['name']}/{line['what']} ({'/'.join(sorted(causes))})"
-    check(count == waits, f"{label}: {count} waits, truth {waits}")
+    check(waits - (untold if lost_ns else 0) <= count <= waits,
+          f"{label}: {count} waits, truth {waits}" + (f" ({untold} departures untold, {lost_ns} ns lost)" if count != waits else ""))
     if got > truth:
         check(got - truth <= 1000 * waits, f"{label}: {(got - truth) / 1e3:.1f} us more than the program's own clock saw")
     said = (f"{label}: {got / 1e6:.3f} ms, truth {truth / 1e6:.3f} ms, short by {short / max(waits, 1) / 1e3:.2f} us per wait "
@@ -55,6 +58,19 @@ def check_conservation(profile, label="", slack_ns=1000):
     check_totals(profile, label)
 
 
+def check_nothing_lost(profile, label=""):
+    """No time is lost but what the kernel did not tell: single departures, in a counter of their own, and threads that
+    it hides altogether, which are lost whole."""
+    lost = sum(t["times"]["lost_ns"] for t in profile.threads)
+    whole = [t for t in profile.threads if t["times"]["lost_ns"] and t["times"]["lost_ns"] >= t["times"]["alive_ns"]]
+    in_whole = sum(t["times"]["lost_ns"] for t in whole)
+    count, ns = profile.loss("missed_switch_out")
+    slack = 1000 * max(1, len(profile.threads))
+    names = sorted({t["name"] for t in whole})[:6]
+    check(-slack <= lost - ns <= in_whole + slack, f"{label}lost: {lost} ns" + (
+        f": {ns} ns in {count} departures untold; {in_whole} ns of {len(whole)} threads lost whole {names}" if lost or ns else ""))
+
+
 def check_totals(profile, label=""):
     totals = profile.document["totals"]
     sums = {"intervals": total(profile.all_rows, "count"), "off_cpu_ns": total(profile.all_rows),
@@ -70,17 +86,23 @@ def check_totals(profile, label=""):
 
 def check_schedstat(profile, label=""):
     """The kernel's own books for the same stretch: 1 % or 10 us per switch, whichever is more."""
-    compared, wrong = 0, []
+    compared, wrong, lives = 0, [], {}
+    for thread in profile.threads:
+        lives[thread["tid"]] = lives.get(thread["tid"], 0) + 1
     for thread in profile.threads:
         stat, times = thread["schedstat"], thread["times"]
-        if not stat or thread["folded"]:
+        # The kernel's books are of the thread, not of one of its lives under one name; and it may hide threads.
+        if not stat or thread["folded"] or lives[thread["tid"]] > 1 or times["lost_ns"]:
             continue
         compared += 1
         ours = {"on_cpu_ns": times["running_ns"], "run_queue_ns": times["run_queue_ns"] + times["censored_run_queue_ns"]}
-        for key, value in ours.items():
-            allowed = max(0.01 * stat[key], SHORT_WAIT_SLACK_NS * (times["intervals"] + 1))
-            if abs(value - stat[key]) > allowed:
-                wrong.append(f"{thread['name']}[{thread['tid']}] {key} {value} against {stat[key]} "
-                             f"({times['intervals']} switches)")
-    check(not wrong, f"{label}schedstat agrees for {compared} threads {wrong[:5] or ''}")
+        ours["both"], theirs = sum(ours.values()), dict(stat, both=stat["on_cpu_ns"] + stat["run_queue_ns"])
+        allowed = {key: max(0.01 * theirs[key], SHORT_WAIT_SLACK_NS * (times["intervals"] + 1)) for key in ours}
+        off = {key: abs(ours[key] - theirs[key]) for key in ours}
+        # Where a thread begins to run the kernel's books use a clock that was read on the way out of idle. On a loaded
+        # virtual machine that moves more than the slack from run queue to running; the sum of both stays.
+        shifted = off["both"] <= allowed["both"] and max(off.values()) <= 3 * max(allowed.values())
+        if any(off[key] > allowed[key] for key in ours) and not shifted:
+            wrong.append(f"{thread['name']}[{thread['tid']}] {ours} against {theirs} ({times['intervals']} switches)")
+    check(not wrong, f"{label}schedstat agrees for {compared} threads {wrong[:3] or ''}", timing=True)
     return compared

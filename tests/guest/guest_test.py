@@ -17,7 +17,7 @@ import json
 
 import guest
 from dwell_e2e import DWELL, Profile, check, finish, json_lines, program, skip, total
-from truth import check_conservation, compare_waits
+from truth import check_conservation, check_nothing_lost, compare_waits
 
 PROGRAMS = ["nap", "spin2", "sleeper", "hop", "churn", "lock"]
 BOOTS = {"recordings": {"smp": "4"}, "lockdown": {"smp": "2", "append": "lockdown=confidentiality"},
@@ -97,8 +97,7 @@ def check_hotplug(results):
         return
     compare_waits(profile, hop[0], {"clock_nanosleep"})
     check(read(results, "online") == "0-3", f"hotplug: CPUs online at the end: {read(results, 'online')}")
-    lost = sum(t["times"]["lost_ns"] for t in profile.threads)
-    check(lost == 0, f"hotplug: lost {lost} ns")
+    check_nothing_lost(profile, "hotplug: ")
 
 
 def main():

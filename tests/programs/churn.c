@@ -6,7 +6,7 @@
 
 #include "truth.h"
 
-static _Atomic uint64_t naps, naps_ns;
+static _Atomic uint64_t naps, naps_ns, switches;
 static uint64_t nap_time_ns;
 
 static NOINLINE void short_life(struct truth* t) {
@@ -14,9 +14,13 @@ static NOINLINE void short_life(struct truth* t) {
   KEEP_FRAME();
 }
 static void* run(void* unused) {
-  struct truth t = {0};
+  struct truth t;
+  struct rusage usage;
   (void)unused;
+  truth_start(&t, "storm");
   short_life(&t);
+  getrusage(RUSAGE_THREAD, &usage);
+  atomic_fetch_add(&switches, (uint64_t)(usage.ru_nvcsw - t.start_voluntary));
   atomic_fetch_add(&naps, t.waits);
   atomic_fetch_add(&naps_ns, t.sum_ns);
   return NULL;
@@ -48,9 +52,12 @@ int main(int argc, char** argv) {
     for (long i = 0; i < batch; i++) pthread_join(thread[i], NULL);
     done += batch;
   }
+  // A short nap may be over before the thread has left the CPU: then there is no switch.
   printf(
-      "{\"pid\": %d, \"what\": \"storm\", \"threads\": %ld, \"waits\": %llu, \"sum_ns\": %llu}\n",
-      getpid(), threads, (unsigned long long)naps, (unsigned long long)naps_ns);
+      "{\"pid\": %d, \"what\": \"storm\", \"threads\": %ld, \"waits\": %llu, \"voluntary\": %llu, "
+      "\"sum_ns\": %llu}\n",
+      getpid(), threads, (unsigned long long)naps, (unsigned long long)switches,
+      (unsigned long long)naps_ns);
   fflush(stdout);
   if (flag(argc, argv, "--survivor")) pthread_join(start_thread(run_survivor, NULL), NULL);
   return 0;
