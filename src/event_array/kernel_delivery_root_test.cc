@@ -404,6 +404,30 @@ TEST_F(DeliveryTest, StampsRecordsIfAsked) {
   EXPECT_EQ(seen, 1u);
 }
 
+// A budget of 5 records of 10 ms each: another CPU waits about 50 ms, however much is there.
+TEST_F(DeliveryTest, ASlowConsumerDelaysOtherCpusByItsBudgetOnly) {
+  if (online_.size() < 2) GTEST_SKIP() << "needs two CPUs";
+  const auto array = open();
+  {
+    PinToCpu pin(online_[0]);
+    for (int i = 0; i < 100; ++i) generator_->output(24);
+  }
+  array->drain({.max_records = 1}, [](uint32_t, const Record&) { return false; });  // CPU 0 first
+  PinToCpu pin(online_[1]);
+  generator_->output(24);
+  uint64_t before_quiet = 0, quiet = 0;
+  while (quiet == 0)
+    array->drain({.max_records = 5}, [&](uint32_t cpu, const Record&) {
+      if (cpu == online_[1]) {
+        ++quiet;
+        return;
+      }
+      before_quiet += quiet == 0;
+      std::this_thread::sleep_for(10ms);
+    });
+  EXPECT_LE(before_quiet, 5u) << "of 99 that wait";
+}
+
 TEST_F(DeliveryTest, AFloodedCpuDoesNotStarveAQuietOne) {
   if (online_.size() < 2) GTEST_SKIP() << "needs two CPUs";
   const auto array = open({.size = {.bytes_per_cpu = 64 << 10}});

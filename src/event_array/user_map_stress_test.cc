@@ -170,6 +170,12 @@ void run_producers(UserEventMap& map, Books& books, uint32_t first_writer, int t
   setitimer(ITIMER_REAL, &never, nullptr);
 }
 
+// How long producers run; DWELL_TEST_SECONDS for long runs.
+std::chrono::seconds load_seconds() {
+  const char* text = getenv("DWELL_TEST_SECONDS");
+  return std::chrono::seconds(text != nullptr ? atoi(text) : 10);
+}
+
 TEST_P(StressTest, TwoProcessesOfFourThreadsAndSignalHandlersAddUp) {
   const auto map = create({.ring_bytes = 256 << 10});
   const auto array = attach(*map);
@@ -183,7 +189,7 @@ TEST_P(StressTest, TwoProcessesOfFourThreadsAndSignalHandlersAddUp) {
     children.push_back(child);
   }
   Checker checker(*array);
-  const auto end = Clock::now() + 3s;
+  const auto end = Clock::now() + load_seconds();
   while (Clock::now() < end && !HasFatalFailure()) {
     (void)array->wait(10ms);
     checker.drain();
