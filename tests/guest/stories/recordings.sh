@@ -21,7 +21,8 @@ END
 record hotplug -- sh /tmp/hotplug.sh
 cat /sys/devices/system/cpu/online >/out/online
 
-for i in 1 2 3 4 5 6 7 8 9 10; do
+# With the seven recordings of this story that must work: ten starts.
+for i in 1 2 3; do
   dwell record -o /tmp/start.dwell -- nap --us 1000 --waits 3 >/dev/null 2>>/out/starts.err && echo "start $i" >>/out/starts
 done
 
