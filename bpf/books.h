@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /*
- * Where the time of a thread goes: its books, the rows, and the record that ends a life. Every nanosecond between
- * two events goes to exactly one place here; only the part inside the window counts.
+ * Where the time of a thread goes: its books, the rows, and the record that ends a life. Every
+ * nanosecond between two events goes to exactly one place here; only the part inside the window
+ * counts.
  */
 #ifndef DWELL_BPF_BOOKS_H
 #define DWELL_BPF_BOOKS_H
@@ -47,8 +48,9 @@ struct interval {
 };
 
 /*
- * Splits at the last waking. A waking before the switch-out is legal (the waker is faster than the sleeper): no blocked
- * time. A blocked thread that runs again without one was missed: all of it stays blocked.
+ * Splits at the last waking. A waking before the switch-out is legal (the waker is faster than the
+ * sleeper): no blocked time. A blocked thread that runs again without one was missed: all of it
+ * stays blocked.
  */
 static always_inline void split(struct thread_state* state, struct interval* interval) {
   __u64 length = interval->to - interval->from, waking = state->waking_ns;
@@ -77,7 +79,8 @@ static always_inline void add_to_row(struct dwell_row* row, const struct interva
   row->histogram[bucket_of(length) & (DWELL_HISTOGRAM_BUCKETS - 1)]++;
 }
 
-static always_inline bool wanted(const struct thread_state* state, const struct interval* interval) {
+static always_inline bool wanted(const struct thread_state* state,
+                                 const struct interval* interval) {
   if (!(config.class_mask >> (state->wait_class & 31) & 1)) return false;
   if (config.state_mask) {
     __u32 state_bits = state->raw_state ? state->raw_state : 1u << 31;
@@ -89,7 +92,8 @@ static always_inline bool wanted(const struct thread_state* state, const struct 
   return length <= config.max_ns;
 }
 
-static always_inline void book_interval(struct thread_state* state, const struct interval* interval) {
+static always_inline void book_interval(struct thread_state* state,
+                                        const struct interval* interval) {
   struct dwell_books* books = &state->books;
   if (interval->censored) {
     books->censored_blocked_ns += interval->blocked_ns;
@@ -102,7 +106,8 @@ static always_inline void book_interval(struct thread_state* state, const struct
   if (is_blocked_class(state->wait_class)) books->blocked_intervals++;
 }
 
-static always_inline void charge_overflow(struct thread_state* state, const struct interval* interval) {
+static always_inline void charge_overflow(struct thread_state* state,
+                                          const struct interval* interval) {
   __u32 wait_class = state->wait_class;
   __u64 length = interval->to - interval->from;
   struct dwell_row* row = bpf_map_lookup_elem(&overflow, &wait_class);
@@ -113,11 +118,14 @@ static always_inline void charge_overflow(struct thread_state* state, const stru
 }
 
 /*
- * Plain adds are enough: a row belongs to one life of one thread, and only the CPU that switches this thread in (or the
- * closing iterator, after the window) writes to it; the run-queue locks order them.
+ * Plain adds are enough: a row belongs to one life of one thread, and only the CPU that switches
+ * this thread in (or the closing iterator, after the window) writes to it; the run-queue locks
+ * order them.
  */
-static __attribute__((noinline)) void charge_row(struct thread_state* state, const struct interval* interval,
-                                                 __u64 kernel_stack, struct scratch* scratch) {
+__attribute__((noinline)) int charge_row(struct thread_state* state,
+                                         const struct interval* interval, __u64 kernel_stack,
+                                         struct scratch* scratch) {
+  if (!state || !interval || !scratch) return 0;
   struct dwell_row_key key = {
       .user_stack = state->user_stack,
       .kernel_stack = kernel_stack,
@@ -129,11 +137,11 @@ static __attribute__((noinline)) void charge_row(struct thread_state* state, con
   };
   __u32 zero = 0;
   void* rows = bpf_map_lookup_elem(&epoch, &zero);
-  if (!rows) return;
+  if (!rows) return 0;
   struct dwell_row* row = bpf_map_lookup_elem(rows, &key);
   if (row) {
     add_to_row(row, interval);
-    return;
+    return 0;
   }
   __builtin_memset(&scratch->row, 0, sizeof(scratch->row));
   add_to_row(&scratch->row, interval);
@@ -141,11 +149,12 @@ static __attribute__((noinline)) void charge_row(struct thread_state* state, con
     count(DWELL_COUNT_ROWS_INSERTED, 0);
   else
     charge_overflow(state, interval);
+  return 0;
 }
 
 /*
- * Cuts the interval that ends at `now` to the window. False: no part of it lies inside, or the probe cannot vouch for
- * it (state was full before): that part of the thread's time shows as lost.
+ * Cuts the interval that ends at `now` to the window. False: no part of it lies inside, or the
+ * probe cannot vouch for it (state was full before): that part of the thread's time shows as lost.
  */
 static always_inline bool cut(struct thread_state* state, __u64 now, struct interval* interval) {
   interval->from = not_before_window(state->since_ns);
@@ -161,21 +170,22 @@ static always_inline bool cut(struct thread_state* state, __u64 now, struct inte
 }
 
 static always_inline __u8 record_flags(struct task_struct* task, const struct thread_state* state) {
-  return (is_kernel_thread(task) ? DWELL_THREAD_KERNEL : 0) | (state->born ? DWELL_THREAD_BORN : 0) |
-         (READ(task, pid) == READ(task, tgid) ? DWELL_THREAD_FIRST : 0) |
+  return (is_kernel_thread(task) ? DWELL_THREAD_KERNEL : 0) |
+         (state->born ? DWELL_THREAD_BORN : 0) |
+         (state->tid == state->process.pid ? DWELL_THREAD_FIRST : 0) |
          (state->gap ? DWELL_THREAD_GAP : 0);
 }
 
 /* Describes this life, which ended at `now`. False: no part of it lies in the window. */
-static always_inline bool write_record(struct task_struct* task, const struct thread_state* state, __u64 now,
-                                       __u8 ended, struct dwell_thread_record* record) {
+static always_inline bool write_record(struct task_struct* task, const struct thread_state* state,
+                                       __u64 now, __u8 ended, struct dwell_thread_record* record) {
   record->thread = state->thread;
   record->process = state->process;
   record->start_boottime_ns = state->start_boottime_ns;
   record->birth_ns = not_before_window(state->birth_ns);
   record->end_ns = not_after_window(now);
   record->books = state->books;
-  record->tid = READ(task, pid);
+  record->tid = state->tid;
   record->parent_pid = READ(READ(task, real_parent), tgid);
   record->ended = ended;
   record->flags = record_flags(task, state);
@@ -203,16 +213,19 @@ static always_inline void fold_record(const struct dwell_thread_record* record) 
   for (__u32 i = 0; i < sizeof(struct dwell_books) / 8; ++i) sum[i] += term[i];
 }
 
-/* Sends the record of a life that ended at `now`; what does not fit into the ring is folded into one sum. */
-static __attribute__((noinline)) void end_life(struct task_struct* task, struct thread_state* state, __u64 now,
-                                               __u8 ended, struct scratch* scratch) {
+/* Sends the record of a life that ended at `now`; what does not fit into the ring is folded into
+ * one sum. */
+static __attribute__((noinline)) void end_life(struct task_struct* task, struct thread_state* state,
+                                               __u64 now, __u8 ended, struct scratch* scratch) {
   struct dwell_thread_record* record = &scratch->record;
   if (!write_record(task, state, now, ended, record)) return;
-  if (bpf_ringbuf_output(&threads, record, sizeof(*record), BPF_RB_NO_WAKEUP) != 0) fold_record(record);
+  if (bpf_ringbuf_output(&threads, record, sizeof(*record), BPF_RB_NO_WAKEUP) != 0)
+    fold_record(record);
 }
 
 /* The running thread goes on under another name or as another program. */
-static always_inline void begin_life(struct task_struct* task, struct thread_state* state, __u64 now) {
+static always_inline void begin_life(struct task_struct* task, struct thread_state* state,
+                                     __u64 now) {
   static const struct dwell_books empty = {};
   state->books = empty;
   state->birth_ns = now;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* Why a thread leaves the CPU: class and cause, decided at switch-out. The order of the tests matters. */
+/* Why a thread leaves the CPU: class and cause, decided at switch-out. The order of the tests
+ * matters. */
 #ifndef DWELL_BPF_CLASSIFY_H
 #define DWELL_BPF_CLASSIFY_H
 
@@ -75,12 +76,13 @@ static always_inline bool is_blocked_class(__u8 wait_class) {
 }
 
 /*
- * `prev_state` is the word that the scheduler decided on. The live word can only be 0 for a thread that stays on
- * the run queue (a signal was pending): a remote waker leaves WAKING there until the thread is off its CPU.
- * User-mode preemption is not a yield: it comes through schedule() on the way to user mode, preempt == false.
+ * `prev_state` is the word that the scheduler decided on. The live word can only be 0 for a thread
+ * that stays on the run queue (a signal was pending): a remote waker leaves WAKING there until the
+ * thread is off its CPU. User-mode preemption is not a yield: it comes through schedule() on the
+ * way to user mode, preempt == false.
  */
-static always_inline void classify(struct task_struct* task, struct thread_state* state, bool preempt,
-                                   __u32 prev_state, const struct user_regs* regs) {
+static always_inline void classify(struct task_struct* task, struct thread_state* state,
+                                   bool preempt, __u32 prev_state, const struct user_regs* regs) {
   __u32 masked = prev_state & ~TASK_FREEZABLE;
   __u16 cause = entry_cause(task, regs);
   state->raw_state = masked;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /*
- * The few kernel types that the probe reads, by name only: libbpf relocates every access to the running kernel
- * (CO-RE), so neither the order nor the completeness of the members matters here.
+ * The few kernel types that the probe reads, by name only: libbpf relocates every access to the
+ * running kernel (CO-RE), so neither the order nor the completeness of the members matters here.
  */
 #ifndef DWELL_BPF_CORE_TYPES_H
 #define DWELL_BPF_CORE_TYPES_H
 
+/* In this order: bpf_helpers.h uses the types of bpf.h. */
+/* clang-format off */
 #include <linux/bpf.h>
 #include <stdbool.h>
 
-#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
+/* clang-format on */
 
 #include "abi/off_cpu.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /*
- * Kernel stacks, taken at switch-in: the thread about to run still sleeps on the stack it blocked with, and how long
- * it was away is known by now. The kernel's walker leaves out the scheduler's own functions, and no tracing frame can
- * be among them: the sleeping thread runs no probe.
+ * Kernel stacks, taken at switch-in: the thread about to run still sleeps on the stack it blocked
+ * with, and how long it was away is known by now. The kernel's walker leaves out the scheduler's
+ * own functions, and no tracing frame can be among them: the sleeping thread runs no probe.
  *
- * Most stacks are found by signature instead (docs/kernel-stacks.md): compare the words where the return addresses of
- * a known stack lie. Equal words mean the same stack, because the size of each frame follows from its return address.
+ * Most stacks are found by signature instead (docs/kernel-stacks.md): compare the words where the
+ * return addresses of a known stack lie. Equal words mean the same stack, because the size of each
+ * frame follows from its return address.
  */
 #ifndef DWELL_BPF_KERNEL_STACK_H
 #define DWELL_BPF_KERNEL_STACK_H
@@ -16,7 +17,8 @@ enum { NO_WAY = DWELL_SIGNATURE_WAYS };
 
 #ifndef DWELL_RAW_TP
 
-/* Walks `task`, which sleeps, into scratch->stack. Returns the hash, 0 if not one frame was found. */
+/* Walks `task`, which sleeps, into scratch->stack. Returns the hash, 0 if not one frame was found.
+ */
 static always_inline __u64 walk_kernel_stack(struct task_struct* task, struct scratch* scratch) {
   long bytes = bpf_get_task_stack(task, scratch->stack.ips, DWELL_MAX_FRAMES * 8, 0);
   if (bytes <= 0) return 0;
@@ -27,12 +29,13 @@ static always_inline __u64 walk_kernel_stack(struct task_struct* task, struct sc
     hash = mix(hash, scratch->stack.ips[i]);
   }
   scratch->stack.count = frames;
-  scratch->stack.flags = DWELL_STACK_KERNEL | (frames == DWELL_MAX_FRAMES ? DWELL_STACK_TRUNCATED : 0);
+  scratch->stack.flags =
+      DWELL_STACK_KERNEL | (frames == DWELL_MAX_FRAMES ? DWELL_STACK_TRUNCATED : 0);
   return stack_id(hash);
 }
 
-static __attribute__((noinline)) __u64 walk_and_remember(struct task_struct* task, struct scratch* scratch,
-                                                         __u64 now) {
+static __attribute__((noinline)) __u64 walk_and_remember(struct task_struct* task,
+                                                         struct scratch* scratch, __u64 now) {
   __u64 known;
   __u64 hash = walk_kernel_stack(task, scratch);
   count(DWELL_COUNT_KSTACK_WALK, 0);
@@ -46,8 +49,9 @@ static __attribute__((noinline)) __u64 walk_and_remember(struct task_struct* tas
 }
 
 /* Are the words at the signature's slots those of the sleeping stack at `sp`? */
-static __attribute__((noinline)) bool signature_matches(const struct dwell_signature* signature,
-                                                        struct scratch* scratch, __u64 sp, __u64 top) {
+__attribute__((noinline)) int signature_matches(const struct dwell_signature* signature,
+                                                struct scratch* scratch, __u64 sp, __u64 top) {
+  if (!signature || !scratch) return false;
   __u32 words = signature->words;
   if (signature->refuted || words > DWELL_SIGNATURE_WORDS || sp + words * 8 > top) return false;
   if (bpf_probe_read_kernel(scratch->words, words * 8, (const void*)sp) != 0) return false;
@@ -59,10 +63,12 @@ static __attribute__((noinline)) bool signature_matches(const struct dwell_signa
   return true;
 }
 
-/* Finds the signature that matches, looking first where the thread's last one was. *missing: the first free way. */
+/* Finds the signature that matches, looking first where the thread's last one was. *missing: the
+ * first free way. */
 static always_inline struct dwell_signature* find_signature(struct thread_state* state,
                                                             struct dwell_signature_key* key,
-                                                            struct scratch* scratch, __u64 sp, __u64 top) {
+                                                            struct scratch* scratch, __u64 sp,
+                                                            __u64 top) {
   __u16 last = state->signature_way;
   key->way = last;
   struct dwell_signature* signature = bpf_map_lookup_elem(&signatures, key);
@@ -79,9 +85,11 @@ static always_inline struct dwell_signature* find_signature(struct thread_state*
   return 0;
 }
 
-/* Gives user space a walked stack (in scratch->stack) and the words it was found among, to learn a signature from. */
-static always_inline void send_sample(const struct dwell_signature_key* key, const struct scratch* scratch,
-                                      __u64 walked_hash, __u64 sp, __u64 top) {
+/* Gives user space a walked stack (in scratch->stack) and the words it was found among, to learn a
+ * signature from. */
+static always_inline void send_sample(const struct dwell_signature_key* key,
+                                      const struct scratch* scratch, __u64 walked_hash, __u64 sp,
+                                      __u64 top) {
   if (key->way == NO_WAY || scratch->stack.count > DWELL_SIGNATURE_PAIRS) return;
   struct dwell_kernel_stack_sample* sample = bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
   if (!sample) return; /* enough samples are waiting already */
@@ -96,7 +104,8 @@ static always_inline void send_sample(const struct dwell_signature_key* key, con
   bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 }
 
-/* Walks a stack that was found by signature as well. The signature is dropped for good if it named another. */
+/* Walks a stack that was found by signature as well. The signature is dropped for good if it named
+ * another. */
 static always_inline __u64 verify(struct dwell_signature* signature, struct task_struct* task,
                                   struct scratch* scratch, __u64 now) {
   __u64 walked = walk_kernel_stack(task, scratch);
@@ -109,7 +118,8 @@ static always_inline __u64 verify(struct dwell_signature* signature, struct task
   return walk_and_remember(task, scratch, now);
 }
 
-/* The kernel stack of `task`, which is about to run and was blocked. Returns its id or a placeholder. */
+/* The kernel stack of `task`, which is about to run and was blocked. Returns its id or a
+ * placeholder. */
 static always_inline __u64 take_kernel_stack(struct task_struct* task, struct thread_state* state,
                                              struct scratch* scratch, __u64 now) {
   if (config.sched_text_start == 0) return walk_and_remember(task, scratch, now);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* What the probe shares with user space: configuration, window, maps and counters. Sizes are set at load time. */
+/* What the probe shares with user space: configuration, window, maps and counters. Sizes are set at
+ * load time. */
 #ifndef DWELL_BPF_MAPS_H
 #define DWELL_BPF_MAPS_H
 
@@ -94,9 +95,10 @@ static always_inline void count(__u32 counter, __u64 ns) {
 }
 
 /*
- * Room for what does not fit on the 512-byte stack. Handlers of sched_switch run with interrupts off and never nest,
- * so one per CPU will do. The others can be interrupted by a switch and have their own: the iterators, which run one
- * at a time, and the handlers of exec and rename, which sleep and migrate no more than a switch would let them.
+ * Room for what does not fit on the 512-byte stack. Handlers of sched_switch run with interrupts
+ * off and never nest, so one per CPU will do. The others can be interrupted by a switch and have
+ * their own: the iterators, which run one at a time, and the handlers of exec and rename, which
+ * sleep and migrate no more than a switch would let them.
  */
 enum { CHUNK_WORDS = 64 };
 struct scratch {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /*
- * The off-CPU probe: six small programs on scheduler tracepoints, and two iterators that open and close the window.
- * What they say to user space is in abi/off_cpu.h; what the words mean is in ARCHITECTURE.md.
+ * The off-CPU probe: small programs on scheduler tracepoints, and iterators that open and close the
+ * window. What they say to user space is in abi/off_cpu.h; what the words mean is in
+ * ARCHITECTURE.md.
  *
- *   sched_switch         prev goes off (why, user stack), next comes on (how long, kernel stack, row)
- *   sched_waking         where blocked time ends and run-queue time begins
- *   sched_wakeup_new     a thread is born; children of targets become targets
- *   sched_process_exec   the thread goes on as another program
- *   task_rename          ... under another name
- *   seed                 threads that have no event: their state at the start of the window
- *   close                what is still open at the end of the window
+ *   sched_switch         prev goes off (why, user stack), next comes on (how long, kernel stack,
+ * row) sched_waking         where blocked time ends and run-queue time begins task_newtask a thread
+ * is created: its state is made; children of targets become targets sched_wakeup_new     ... and
+ * waits for its first CPU sched_process_exec   the thread goes on as another program task_rename
+ * ... under another name prepare, seed        all threads before the window; those without an event
+ * at its start close                what is still open at the end of the window
  */
 #include "books.h"
 
@@ -33,7 +33,8 @@ static always_inline struct scratch* get_scratch(void* map) {
 static always_inline __u64 kernel_stack_for(struct task_struct* task, struct thread_state* state,
                                             struct scratch* scratch, __u64 now) {
   if (!config.kernel_stacks) return DWELL_STACK_NONE;
-  if (!is_blocked_class(state->wait_class) && !config.runnable_kernel_stacks) return DWELL_STACK_NOT_TAKEN;
+  if (!is_blocked_class(state->wait_class) && !config.runnable_kernel_stacks)
+    return DWELL_STACK_NOT_TAKEN;
   return take_kernel_stack(task, state, scratch, now);
 }
 
@@ -55,11 +56,12 @@ static always_inline void close_interval(struct task_struct* task, struct thread
 }
 
 /*
- * Some kernels do not tell every switch: where a protected thread leaves the CPU, no program runs. Then `task` came on
- * unseen, and leaves now. The scheduler's account of its CPU time tells since when it has been running.
+ * Some kernels do not tell every switch: where a protected thread leaves the CPU, no program runs.
+ * Then `task` came on unseen, and leaves now. The scheduler's account of its CPU time tells since
+ * when it has been running.
  */
-static always_inline void work_out_switch_in(struct task_struct* task, struct thread_state* state, __u64 cpu_time,
-                                             __u64 now, struct scratch* scratch) {
+static always_inline void work_out_switch_in(struct task_struct* task, struct thread_state* state,
+                                             __u64 cpu_time, __u64 now, struct scratch* scratch) {
   __u64 ran = cpu_time - state->cpu_time_ns, came_on = now - ran;
   if (came_on < state->since_ns || came_on > now) came_on = state->since_ns;
   count(DWELL_COUNT_MISSED_SWITCH_IN, came_on - not_before_window(state->since_ns));
@@ -69,8 +71,10 @@ static always_inline void work_out_switch_in(struct task_struct* task, struct th
 }
 
 /* `task` comes on, but was never seen to leave: what it did not run since then, it was away. */
-static always_inline void lose_absence(struct task_struct* task, struct thread_state* state, __u64 now) {
-  __u64 from = not_before_window(state->since_ns), ran = READ(task, se.sum_exec_runtime) - state->cpu_time_ns;
+static always_inline void lose_absence(struct task_struct* task, struct thread_state* state,
+                                       __u64 now) {
+  __u64 from = not_before_window(state->since_ns),
+        ran = READ(task, se.sum_exec_runtime) - state->cpu_time_ns;
   __u64 away = now > from ? now - from : 0;
   if (ran > away) ran = away;
   state->books.running_ns += ran;
@@ -78,8 +82,8 @@ static always_inline void lose_absence(struct task_struct* task, struct thread_s
   count(DWELL_LOSS_MISSED_SWITCH_OUT, away - ran);
 }
 
-static always_inline void switch_out(struct task_struct* task, bool preempt, __u32 prev_state, __u64 now,
-                                     struct scratch* scratch) {
+static always_inline void switch_out(struct task_struct* task, bool preempt, __u32 prev_state,
+                                     __u64 now, struct scratch* scratch) {
   struct thread_state* state = get_state(task, PHASE_RUNNING, DWELL_CLASS_NONE);
   if (!state || state->phase == PHASE_ENDED) return;
   count(DWELL_COUNT_SWITCHES, 0);
@@ -99,7 +103,8 @@ static always_inline void switch_out(struct task_struct* task, bool preempt, __u
   state->since_ns = now;
   state->phase = PHASE_OFF;
   state->user_stack = DWELL_STACK_NONE;
-  if (config.user_stacks && has_user_side(task) && config.class_mask >> (state->wait_class & 31) & 1)
+  if (config.user_stacks && has_user_side(task) &&
+      config.class_mask >> (state->wait_class & 31) & 1)
     state->user_stack = take_user_stack(0, state, &regs, scratch, now);
 }
 
@@ -115,7 +120,8 @@ static always_inline void switch_in(struct task_struct* task, __u64 now, struct 
   state->waking_ns = 0;
 }
 
-/* True for exactly one caller: the switch or the closing iterator, which may be at it at the same time. */
+/* True for exactly one caller: the switch or the closing iterator, which may be at it at the same
+ * time. */
 static always_inline bool claim(struct thread_state* state, __u32 phase) {
 #ifdef DWELL_RAW_TP
   if (state->phase != phase) return false;
@@ -127,11 +133,12 @@ static always_inline bool claim(struct thread_state* state, __u32 phase) {
 }
 
 /*
- * After the window nothing counts any more, but two things would be gone for the closing iterator: the dead, and the
- * stack of a thread that wakes up.
+ * After the window nothing counts any more, but two things would be gone for the closing iterator:
+ * the dead, and the stack of a thread that wakes up.
  */
 static always_inline void switch_after_window(struct task_struct* prev, struct task_struct* next,
-                                              __u32 prev_state, __u64 now, struct scratch* scratch) {
+                                              __u32 prev_state, __u64 now,
+                                              struct scratch* scratch) {
   struct thread_state* state = maybe_target(next) ? find_state(next) : 0;
   if (state && claim(state, PHASE_OFF)) close_interval(next, state, scratch, now, 0);
   if (!(prev_state & TASK_DEAD) || !maybe_target(prev)) return;
@@ -167,13 +174,13 @@ int on_sched_waking(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
   if (!maybe_target(task) || window.start_ns == 0) return 0;
   struct thread_state* state = find_state(task);
-  if (!state) {
-    if (READ(task, on_cpu) || live_state(task) == TASK_RUNNING) return 0;
-    state = begin_state(task, PHASE_OFF, blocked_class(live_state(task) & ~TASK_FREEZABLE, in_iowait(task)));
-    if (!state) return 0;
-  }
+  if (!state) return 0;
   __u64 now = bpf_ktime_get_ns();
   if (window.end_ns && now >= window.end_ns) return 0;
+  if (state->phase == PHASE_UNKNOWN && !READ(task, on_cpu)) {
+    __u32 raw = live_state(task) & ~TASK_FREEZABLE;
+    if (raw != TASK_RUNNING) adopt(task, state, PHASE_OFF, blocked_class(raw, in_iowait(task)));
+  }
   *(volatile __u64*)&state->waking_ns = now;
   return 0;
 }
@@ -199,10 +206,18 @@ static always_inline void inherit_target(struct task_struct* child) {
   target_hints[pid & (DWELL_TARGET_HINTS - 1)] = 1;
 }
 
+/* No lock of the scheduler is held here: the place to make the state. */
+HOOK("task_newtask")
+int on_task_newtask(__u64* ctx) {
+  struct task_struct* task = (void*)ctx[0];
+  inherit_target(task);
+  if (maybe_target(task)) make_state(task, false);
+  return 0;
+}
+
 HOOK("sched_wakeup_new")
 int on_sched_wakeup_new(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
-  inherit_target(task);
   if (!maybe_target(task) || window.start_ns == 0) return 0;
   __u64 now = bpf_ktime_get_ns();
   if (window.end_ns && now >= window.end_ns) return 0;
@@ -216,7 +231,7 @@ int on_sched_wakeup_new(__u64* ctx) {
   return 0;
 }
 
-static always_inline void next_life(struct task_struct* task, __u8 ended) {
+static always_inline void next_life(struct task_struct* task, __u8 ended, const char* new_name) {
   if (!maybe_target(task) || window.start_ns == 0) return;
   struct thread_state* state = find_state(task);
   if (!state || state->phase != PHASE_RUNNING) return;
@@ -228,15 +243,19 @@ static always_inline void next_life(struct task_struct* task, __u8 ended) {
   book_running(state, now);
   end_life(task, state, now, ended, scratch);
   begin_life(task, state, now);
+  if (new_name) bpf_probe_read_kernel_str(state->comm, DWELL_COMM_BYTES, new_name);
 }
 
 HOOK("sched_process_exec")
 int on_sched_process_exec(__u64* ctx) {
-  next_life((void*)ctx[0], DWELL_END_EXECUTED);
+  next_life((void*)ctx[0], DWELL_END_EXECUTED, 0);
   return 0;
 }
 
-/* Only a thread that renames itself: its state is nobody else's while it runs. exec renames too, and tells it above. */
+/*
+ * Told before the name changes. Only a thread that renames itself: its state is nobody else's while
+ * it runs. exec renames too, and tells it above.
+ */
 HOOK("task_rename")
 int on_task_rename(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
@@ -246,43 +265,49 @@ int on_task_rename(__u64* ctx) {
 #else
   if (BPF_CORE_READ_BITFIELD(task, in_execve)) return 0;
 #endif
-  next_life(task, DWELL_END_RENAMED);
+  next_life(task, DWELL_END_RENAMED, (const char*)ctx[1]);
   return 0;
 }
 
 /* ---- the window ---- */
 
+/* Before the window: every target gets its state. */
+SEC("iter/task")
+int prepare(struct bpf_iter__task* ctx) {
+  struct task_struct* task = ctx->task;
+  if (task && !task->exit_state) make_state(task, false);
+  return 0;
+}
+
 /*
- * Makes the state of a thread that had no event yet. An event that comes in between makes a state itself, and wins:
- * what is written here is thrown away then.
+ * After the start: tells the state of a thread what the thread is at. Whoever reads it finds either
+ * all of it or nothing, since `phase` comes last; an event that comes in between makes it void.
  */
-static always_inline void seed_thread(struct task_struct* task, struct scratch* scratch, bool read_stack) {
-  if (!is_target(task) || task->exit_state || find_state(task)) return;
-  struct thread_state initial = {.phase = PHASE_OFF, .cause = DWELL_CAUSE_UNKNOWN};
+static always_inline void seed_thread(struct task_struct* task, struct scratch* scratch,
+                                      bool read_stack) {
+  struct thread_state* state = find_state(task);
+  if (!state || state->phase != PHASE_UNKNOWN) return;
+  struct seed_state* seed = &state->seed;
   __u32 raw = live_state(task) & ~TASK_FREEZABLE;
   bool user_side = has_user_side(task);
-  describe_life(task, &initial);
-  initial.user_stack = user_side ? DWELL_STACK_BEFORE_START : DWELL_STACK_NONE;
-  if (!user_side) initial.cause = DWELL_CAUSE_KTHREAD;
+  __u8 phase = PHASE_OFF;
+  seed->cpu_time_ns = READ(task, se.sum_exec_runtime);
+  seed->user_stack = user_side ? DWELL_STACK_BEFORE_START : DWELL_STACK_NONE;
+  seed->cause = user_side ? DWELL_CAUSE_UNKNOWN : DWELL_CAUSE_KTHREAD;
   if (task->on_cpu) {
-    initial.phase = PHASE_RUNNING;
+    phase = PHASE_RUNNING;
   } else if (raw == TASK_RUNNING || raw & (TASK_WAKING | TASK_NEW)) {
-    initial.wait_class = DWELL_CLASS_RUNNABLE;
+    seed->wait_class = DWELL_CLASS_RUNNABLE;
   } else {
     struct user_regs regs;
-    initial.raw_state = raw;
-    initial.wait_class = blocked_class(raw, BPF_CORE_READ_BITFIELD(task, in_iowait));
+    seed->raw_state = raw;
+    seed->wait_class = blocked_class(raw, in_iowait(task));
     read_regs(task, &regs);
-    initial.cause = entry_cause(task, &regs);
+    seed->cause = entry_cause(task, &regs);
     if (user_side && read_stack && config.user_stacks)
-      initial.user_stack = take_user_stack(task, &initial, &regs, scratch, bpf_ktime_get_ns());
+      seed->user_stack = take_user_stack(task, state, &regs, scratch, bpf_ktime_get_ns());
   }
-  initial.cpu_time_ns = task->se.sum_exec_runtime;
-  initial.gap = state_was_full;
-  if (!create_state(task, &initial)) {
-    state_was_full = 1;
-    count(DWELL_LOSS_STATE_FULL, 0);
-  }
+  *(volatile __u8*)&seed->phase = phase;
 }
 
 SEC("iter/task")
@@ -305,8 +330,9 @@ int seed_with_stacks(struct bpf_iter__task* ctx) {
 #endif
 
 /*
- * Runs once, after the window: closes what is open and writes a record for every target that is still alive. The
- * kernel calls again for the same thread when its record did not fit into the reader's buffer.
+ * Runs once, after the window: closes what is open and writes a record for every target that is
+ * still alive. The kernel calls again for the same thread when its record did not fit into the
+ * reader's buffer.
  */
 SEC("iter/task")
 int close_window(struct bpf_iter__task* ctx) {
@@ -325,8 +351,12 @@ int close_window(struct bpf_iter__task* ctx) {
     return 0;
   }
   if (state->phase == PHASE_ENDED) return 0;
+  if (state->phase == PHASE_UNKNOWN && state->seed.phase)
+    adopt(task, state, PHASE_OFF, DWELL_CLASS_NONE);
+  if (state->phase == PHASE_UNKNOWN) state->gap = 1; /* neither an event nor a seed: lost */
   if (state->phase == PHASE_OFF) {
-    /* Walk, then claim: if the claim holds, the thread slept all the while and the stack is the right one. */
+    /* Walk, then claim: if the claim holds, the thread slept all the while and the stack is the
+     * right one. */
     __u64 kernel_stack = DWELL_STACK_NOT_TAKEN;
 #ifndef DWELL_RAW_TP
     if (config.kernel_stacks && is_blocked_class(state->wait_class))

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* A thread as the probe sees it: its fields, whether it is a target, and the state that the probe keeps for it. */
+/* A thread as the probe sees it: its fields, whether it is a target, and the state that the probe
+ * keeps for it. */
 #ifndef DWELL_BPF_TASK_H
 #define DWELL_BPF_TASK_H
 
 #include "maps.h"
 
 /*
- * The probe is built twice. Normally its arguments are typed (tp_btf), fields are read by plain loads, and the
- * state lives in task-local storage. With DWELL_RAW_TP they are plain addresses (raw_tp), read through a helper, and
- * the state lives in a hash map keyed by the task's address.
+ * The probe is built twice. Normally its arguments are typed (tp_btf), fields are read by plain
+ * loads, and the state lives in task-local storage. With DWELL_RAW_TP they are plain addresses
+ * (raw_tp), read through a helper, and the state lives in a hash map keyed by the task's address.
  */
 #ifdef DWELL_RAW_TP
 #define READ(pointer, field) BPF_CORE_READ(pointer, field)
@@ -17,36 +18,54 @@
 #endif
 
 enum phase {
+  PHASE_UNKNOWN = 0, /* no event so far: `seed` tells, or the first event does */
   PHASE_RUNNING = 1,
-  PHASE_OFF = 2,   /* off the CPU: blocked or runnable, by wait_class */
+  PHASE_OFF = 2,    /* off the CPU: blocked or runnable, by wait_class */
   PHASE_CLOSED = 3, /* the window is over and the books are final */
-  PHASE_ENDED = 4, /* the record was sent */
+  PHASE_ENDED = 4,  /* the record was sent */
+};
+
+/* What the thread was at when the window began, if it had no event by then. Writer: the seeding
+ * iterator. */
+struct seed_state {
+  __u64 user_stack;
+  __u64 cpu_time_ns;
+  __u32 raw_state;
+  __u16 cause;
+  __u8 wait_class;
+  __u8 phase; /* written last; 0: not seeded */
 };
 
 /*
- * Writers: the CPU that switches the thread in or out, which the run-queue lock orders; `waking_ns` alone is written
- * by the waker's CPU.
+ * Made for every target before the window, and for new threads when they are created: handlers of
+ * sched_switch hold the run-queue lock, no place to allocate memory.
+ *
+ * Writers: the CPU that switches the thread in or out, which the run-queue lock orders; `waking_ns`
+ * alone is written by the waker's CPU.
  */
 struct thread_state {
-  __u64 since_ns;      /* begin of the current phase; 0: before the probe saw the thread */
-  __u64 waking_ns;     /* last sched_waking since the last switch-in, 0: none */
-  __u64 user_stack;    /* of the current interval */
-  __u64 known_stack;   /* the last user stack found in known_stacks: most waits repeat */
-  __u64 cpu_time_ns;   /* used by the thread when it last left the CPU, by the scheduler's own account */
-  __u64 thread;        /* id of this life */
+  __u64 since_ns;    /* begin of the current phase; 0: before the probe saw the thread */
+  __u64 waking_ns;   /* last sched_waking since the last switch-in, 0: none */
+  __u64 user_stack;  /* of the current interval */
+  __u64 known_stack; /* the last user stack found in known_stacks: most waits repeat */
+  __u64 cpu_time_ns; /* used by the thread when it last left the CPU, by the scheduler's own account
+                      */
+  __u64 thread;      /* id of this life */
   __u64 birth_ns;
   __u64 start_boottime_ns;
   struct dwell_process_key process;
   struct dwell_books books;
+  struct seed_state seed;
+  __u32 tid;           /* exec may change the task's */
   __u32 phase;
   __u32 raw_state;
   __u16 cause;
   __u16 signature_way; /* where the last kernel stack was found */
   __u8 wait_class;
-  __u8 born;           /* this life began inside the window */
-  __u8 gap;            /* the probe has no state for [window start, since_ns): state was full before */
+  __u8 born; /* this life began inside the window */
+  __u8 gap;  /* the probe has no state for [window start, since_ns): state was full before */
   __u8 zero;
-  __u32 life;          /* how many lives (execs, renames) came before */
+  __u32 life; /* how many lives (execs, renames) came before */
   char comm[DWELL_COMM_BYTES];
 };
 
@@ -95,17 +114,20 @@ static always_inline void forget_state(struct task_struct* task) {
   (void)task; /* task-local storage goes with the task */
 }
 
-/* Cheap and never wrong when it says no. Every switch of every thread passes here: keep it to a few loads. */
+/* Cheap and never wrong when it says no. Every switch of every thread passes here: keep it to a few
+ * loads. */
 static always_inline bool maybe_target(struct task_struct* task) {
   if (config.all) return READ(task, pid) != 0;
   __u32 pid = READ(task, tgid), tid = READ(task, pid);
-  return target_hints[pid & (DWELL_TARGET_HINTS - 1)] | target_hints[tid & (DWELL_TARGET_HINTS - 1)];
+  return target_hints[pid & (DWELL_TARGET_HINTS - 1)] |
+         target_hints[tid & (DWELL_TARGET_HINTS - 1)];
 }
 
 static always_inline bool in_targets(__u32 id, __u32 is_tid, __u64 start_boottime_ns) {
   struct dwell_target_key key = {.id = id, .is_tid = is_tid};
   __u64* start = bpf_map_lookup_elem(&targets, &key);
-  /* Else the number was used again by a stranger. User space knows start times to the clock tick only. */
+  /* Else the number was used again by a stranger. User space knows start times to the clock tick
+   * only. */
   return start && start_boottime_ns - *start < 10000000;
 }
 
@@ -129,13 +151,15 @@ static always_inline bool is_target(struct task_struct* task) {
 
 static always_inline void read_comm(struct task_struct* task, char* comm) {
 #ifdef DWELL_RAW_TP
-  bpf_probe_read_kernel(comm, DWELL_COMM_BYTES, (const void*)task + bpf_core_field_offset(task->comm));
+  bpf_probe_read_kernel(comm, DWELL_COMM_BYTES,
+                        (const void*)task + bpf_core_field_offset(task->comm));
 #else
   bpf_probe_read_kernel(comm, DWELL_COMM_BYTES, task->comm);
 #endif
 }
 
-static always_inline void read_process_key(struct task_struct* task, struct dwell_process_key* key) {
+static always_inline void read_process_key(struct task_struct* task,
+                                           struct dwell_process_key* key) {
   key->pid = READ(task, tgid);
   key->exec_id = (__u32)READ(task, self_exec_id);
 #ifdef DWELL_RAW_TP
@@ -150,44 +174,76 @@ static always_inline __u64 mix(__u64 hash, __u64 word) {
   return hash ^ (hash >> 43);
 }
 
-/* 64 bits over (tid, start, life): no counter shared by all CPUs, and unique as far as anybody will see. */
+/* 64 bits over (tid, start, life): no counter shared by all CPUs, and unique as far as anybody will
+ * see. */
 static always_inline __u64 life_id(__u32 tid, __u64 start_boottime_ns, __u32 life) {
   return mix(mix(mix(config.hash_seed, tid), start_boottime_ns), life);
 }
 
-/* A state as it is before the first event of a thread: off or on the CPU for longer than the probe can tell. */
+/* A state as it is before the first event of a thread: off or on the CPU for longer than the probe
+ * can tell. */
 static always_inline void describe_life(struct task_struct* task, struct thread_state* state) {
   read_process_key(task, &state->process);
   read_comm(task, state->comm);
   state->start_boottime_ns = READ(task, start_boottime);
+  state->tid = READ(task, pid);
   state->thread = life_id(READ(task, pid), state->start_boottime_ns, state->life);
 }
 
-/* Set for good once a state could not be created: from then on a new state does not vouch for the past. */
+static always_inline struct thread_state* make_state(struct task_struct* task, bool gap) {
+  struct thread_state initial = {};
+  if (!is_target(task)) return 0;
+  describe_life(task, &initial);
+  initial.gap = gap;
+  return create_state(task, &initial);
+}
+
+/* Set for good once a state could not be made: from then on one that is made late does not vouch
+ * for the past. */
 __u8 state_was_full = 0;
 
-static always_inline struct thread_state* begin_state(struct task_struct* task, __u32 phase,
-                                                      __u8 wait_class) {
-  struct thread_state initial = {.phase = phase, .wait_class = wait_class, .cause = DWELL_CAUSE_UNKNOWN};
-  if (!is_target(task)) return 0;
-  initial.user_stack = DWELL_STACK_BEFORE_START;
-  if (READ(task, flags) & PF_KTHREAD) initial.user_stack = DWELL_STACK_NONE;
-  describe_life(task, &initial);
-  initial.cpu_time_ns = READ(task, se.sum_exec_runtime);
-  initial.gap = state_was_full;
-  struct thread_state* state = create_state(task, &initial);
-  if (!state) {
+/* A target that should have a state by now. */
+static always_inline struct thread_state* make_state_late(struct task_struct* task) {
+  struct thread_state* state = make_state(task, state_was_full);
+  if (!state && is_target(task)) {
     state_was_full = 1;
     count(DWELL_LOSS_STATE_FULL, 0);
   }
   return state;
 }
 
-/* The state of a target, made on the spot when this is the thread's first event; null for everybody else. */
+/*
+ * The first event of a thread tells what it was at before: `phase` and `wait_class`, since before
+ * the probe looked. The seed, if there is one, knows more.
+ */
+static always_inline void adopt(struct task_struct* task, struct thread_state* state, __u32 phase,
+                                __u8 wait_class) {
+  state->cpu_time_ns = READ(task, se.sum_exec_runtime);
+  barrier(); /* or one load serves two kinds of pointer, which the verifier refuses */
+  if (state->seed.phase) {
+    state->user_stack = state->seed.user_stack;
+    state->raw_state = state->seed.raw_state;
+    state->cause = state->seed.cause;
+    state->cpu_time_ns = state->seed.cpu_time_ns;
+    wait_class = state->seed.wait_class;
+    phase = state->seed.phase;
+  } else {
+    bool user_side = !(READ(task, flags) & PF_KTHREAD);
+    state->user_stack = user_side ? DWELL_STACK_BEFORE_START : DWELL_STACK_NONE;
+    state->cause = user_side ? DWELL_CAUSE_UNKNOWN : DWELL_CAUSE_KTHREAD;
+  }
+  state->wait_class = wait_class;
+  state->phase = phase;
+}
+
+/* The state of a target at an event that shows it to have been in `phase`; null for everybody else.
+ */
 static always_inline struct thread_state* get_state(struct task_struct* task, __u32 phase,
                                                     __u8 wait_class) {
   struct thread_state* state = find_state(task);
-  return state ? state : begin_state(task, phase, wait_class);
+  if (!state) state = make_state_late(task);
+  if (state && state->phase == PHASE_UNKNOWN) adopt(task, state, phase, wait_class);
+  return state;
 }
 
 #endif

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
 /*
- * User stacks. walk_user_stack is the one function to replace when a better unwinder comes; it follows frame
- * pointers. Memory is read in chunks: one helper call for many frames.
+ * User stacks. walk_user_stack is the one function to replace when a better unwinder comes; it
+ * follows frame pointers. Memory is read in chunks: one helper call for many frames.
  */
 #ifndef DWELL_BPF_USER_STACK_H
 #define DWELL_BPF_USER_STACK_H
 
 #include "classify.h"
 
-/* Reads `bytes` at `address` of the current task, or in a sleepable iterator of `task`. 0 on success. */
-static always_inline long read_user(struct task_struct* task, void* to, __u32 bytes, __u64 address) {
+/* Reads `bytes` at `address` of the current task, or in a sleepable iterator of `task`. 0 on
+ * success. */
+static always_inline long read_user(struct task_struct* task, void* to, __u32 bytes,
+                                    __u64 address) {
 #ifndef DWELL_RAW_TP
   if (task) return bpf_copy_from_user_task(to, bytes, (const void*)address, task, 0);
 #endif
@@ -17,7 +19,8 @@ static always_inline long read_user(struct task_struct* task, void* to, __u32 by
   return bpf_probe_read_user(to, bytes, (const void*)address);
 }
 
-/* Makes [frame_pointer, +16) part of the chunk; returns how many bytes it now holds from `frame_pointer`, 0: fault. */
+/* Makes [frame_pointer, +16) part of the chunk; returns how many bytes it now holds from
+ * `frame_pointer`, 0: fault. */
 static always_inline __u32 load_chunk(struct task_struct* task, struct scratch* scratch,
                                       __u64 frame_pointer) {
   if (read_user(task, scratch->chunk, CHUNK_WORDS * 8, frame_pointer) == 0) return CHUNK_WORDS * 8;
@@ -27,8 +30,9 @@ static always_inline __u32 load_chunk(struct task_struct* task, struct scratch* 
 }
 
 /*
- * Follows frame pointers from `regs` into scratch->stack (ips, count, flags) and returns the hash, seeded by the
- * process. A walk is complete when it meets a zero frame pointer: what _start and clone leave for the root frame.
+ * Follows frame pointers from `regs` into scratch->stack (ips, count, flags) and returns the hash,
+ * seeded by the process. A walk is complete when it meets a zero frame pointer: what _start and
+ * clone leave for the root frame.
  */
 static always_inline __u64 walk_user_stack(struct task_struct* other, const struct user_regs* regs,
                                            struct scratch* scratch, __u64 hash) {
@@ -70,16 +74,25 @@ static always_inline __u64 walk_user_stack(struct task_struct* other, const stru
   return hash;
 }
 
+/*
+ * The walk of the current task as a function that the verifier looks at once, whatever the paths
+ * that lead to it: with its loop inlined at the end of each of them the probe would be too large.
+ */
+__attribute__((noinline)) __u64 walk_current(const struct user_regs* regs, struct scratch* scratch,
+                                             __u64 hash) {
+  return regs && scratch ? walk_user_stack(0, regs, scratch, hash) : 0;
+}
+
 static always_inline __u64 stack_id(__u64 hash) {
   return hash < DWELL_STACK_FIRST ? hash + DWELL_STACK_FIRST : hash;
 }
 
 /*
- * Sends the stack in `scratch` unless it was sent before. Returns its id, or the placeholder that takes its time.
- * *known becomes the id once user space has the stack.
+ * Sends the stack in `scratch` unless it was sent before. Returns its id, or the placeholder that
+ * takes its time. *known becomes the id once user space has the stack.
  */
-static always_inline __u64 remember_stack(struct scratch* scratch, __u64 id, __u64 now, __u32 full_counter,
-                                          __u64* known) {
+static always_inline __u64 remember_stack(struct scratch* scratch, __u64 id, __u64 now,
+                                          __u32 full_counter, __u64* known) {
   __u8 one = 1;
   if (bpf_map_lookup_elem(&known_stacks, &id)) {
     *known = id;
@@ -110,7 +123,8 @@ static always_inline __u64 take_user_stack(struct task_struct* other, struct thr
                                            const struct user_regs* regs, struct scratch* scratch,
                                            __u64 now) {
   __u64 hash = mix(mix(config.hash_seed, state->process.pid), state->process.start_boottime_ns);
-  hash = walk_user_stack(other, regs, scratch, mix(hash, state->process.exec_id));
+  hash = mix(hash, state->process.exec_id);
+  hash = other ? walk_user_stack(other, regs, scratch, hash) : walk_current(regs, scratch, hash);
   if (!(scratch->stack.flags & DWELL_STACK_COMPLETE)) count(DWELL_COUNT_STACK_INCOMPLETE, 0);
   if (scratch->stack.flags & DWELL_STACK_TRUNCATED) count(DWELL_COUNT_STACK_TRUNCATED, 0);
   __u64 id = stack_id(hash);

@@ -19,7 +19,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     symbols.module_of(address);
     if (i % 8 == 0) symbols.add_bpf(address, static_cast<uint32_t>(i * 16), "bpf_prog_x");
-    if (i % 32 == 0) symbols.remove_bpf(address);
   }
   return 0;
 }

@@ -25,17 +25,25 @@ function installed(directory, lock) {
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === lock;
 }
 
-// The folder with node_modules, given by --packages, else this one. Skips the test if the packages
-// are neither there nor to be had.
+// Does report/node_modules hold what the lock file says? npm keeps its own list in there.
+function installedHere(lock) {
+  const list = join(kHere, 'node_modules', '.package-lock.json');
+  if (!existsSync(list)) return false;
+  const wanted = JSON.parse(lock).packages;
+  const present = Object.entries(JSON.parse(readFileSync(list, 'utf8')).packages);
+  return present.length > 0 &&
+    present.every(([path, {version}]) => wanted[path]?.version === version);
+}
+
+// The folder with node_modules: this one if it is up to date, else the one given by --packages,
+// where they are installed first. Skips the test if they are not to be had.
 export function packagesOrSkip() {
   const [major] = process.versions.node.split('.').map(Number);
   if (major < 18) skip(`node ${process.versions.node} is too old: 18 or newer is needed`);
-  const directory = resolve(argument('--packages', kHere));
-  if (directory === kHere) {
-    if (!existsSync(join(kHere, 'node_modules'))) skip('run npm ci in report/ first');
-    return directory;
-  }
   const lock = readFileSync(join(kHere, 'package-lock.json'), 'utf8');
+  if (installedHere(lock)) return kHere;
+  const directory = resolve(argument('--packages', kHere));
+  if (directory === kHere) skip('the packages are not installed: run npm ci in report/');
   if (installed(directory, lock)) return directory;
   mkdirSync(directory, {recursive: true});
   for (const file of ['package.json', 'package-lock.json']) {

@@ -4,7 +4,7 @@ import {boxAt, layOut, neighbour} from '../src/flame/layout.ts';
 import {fittingName} from '../src/flame/short_name.ts';
 import {describeNode} from '../src/model/describe.ts';
 import {FlameTree, type FlameNode} from '../src/model/flame_tree.ts';
-import {buildModel} from '../src/model/model.ts';
+import {buildModel, kEdges} from '../src/model/model.ts';
 import {matchedRows, searchLabels} from '../src/model/search.ts';
 import {facetShares, metricColumn, selectRows, sumOf} from '../src/model/select.ts';
 import {kGroupings, kMetrics, type Filter, type Grouping, type Metric} from '../src/model/view.ts';
@@ -92,6 +92,14 @@ test('a filter keeps and leaves out; facets tell what each choice holds', () => 
   assert.deepEqual(threads.map((share) => share.ns), [300, 300, 100]);
 });
 
+test('waits that cross an edge of the window can be left out or singled out', () => {
+  const before = kEdges.indexOf('began before');
+  const inside: Filter = {only: [], not: [{facet: 'edge', value: before}]};
+  assert.equal(graph('off-cpu', 'none', inside).root.total, 1200);
+  const across: Filter = {only: [{facet: 'edge', value: before}], not: []};
+  assert.deepEqual(boxes(graph('wall', 'none', across)), ['main 300', 'main/idle 300']);
+});
+
 test('a search counts a stack once, plain or as a regular expression', () => {
   const matched = (text: string, regex: boolean, grouping: Grouping = 'none') => {
     const tree = graph('off-cpu', grouping);
@@ -165,6 +173,11 @@ test('a long name gives up arguments, then namespaces, then its end', () => {
   assert.equal(fittingName(name, 20, true), 'ns::Queue::pop');
   assert.equal(fittingName(name, 10, true), 'Queue::pop');
   assert.equal(fittingName(name, 4, true), 'pop');
+  const rust = 'std::rt::lang_start::<()>::{closure#0}';
+  assert.equal(fittingName(rust, 30, true), 'rt::lang_start::{closure#0}');
+  assert.equal(fittingName(rust, 25, true), 'lang_start::{closure#0}');
+  assert.equal(fittingName(rust, 14, true), 'std::rt::lang…');
+  assert.equal(fittingName('reader::join::<T>', 13, true), 'reader::join');
   assert.equal(fittingName('abcdefgh', 5, true), 'abcd…');
   assert.equal(fittingName('postgres (4242)', 10, false), 'postgres …');
   assert.equal(fittingName('main', 2, true), '');

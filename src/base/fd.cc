@@ -87,4 +87,15 @@ Status write_file_atomically(const std::string& path, const std::string& bytes) 
   return status;
 }
 
+Status check_can_write(const std::string& path) {
+  struct stat st;
+  if (stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
+    return runtime_error("cannot write " + path + ": it is a folder");
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    return errno_error(errno, "cannot create files in " + folder + "; choose another -o FILE");
+  return {};
+}
+
 }  // namespace dwell

@@ -31,6 +31,15 @@ size_t utf8_length(std::string_view s) {
   return 0;
 }
 
+// Characters that turn the direction of the text around them: a name could rearrange the line it
+// stands in.
+bool is_direction_control(std::string_view s) {
+  if (s.size() != 3 || s[0] != '\xe2') return false;
+  const unsigned char last = static_cast<unsigned char>(s[2]);
+  if (s[1] == '\x80') return last == 0x8e || last == 0x8f || (last >= 0xaa && last <= 0xae);
+  return s[1] == '\x81' && last >= 0xa6 && last <= 0xa9;
+}
+
 bool is_c1_control(std::string_view sequence) {
   return sequence.size() == 2 && sequence[0] == '\xc2' &&
          static_cast<unsigned char>(sequence[1]) < 0xa0;
@@ -53,6 +62,9 @@ std::string printable(std::string_view untrusted) {
       out += fmt::format("\\x{:02x}", lead);
     } else if (is_c1_control(untrusted.substr(i, n))) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(untrusted[i + 1]));
+    } else if (is_direction_control(untrusted.substr(i, n))) {
+      out += fmt::format("\\u{:04x}",
+                         (untrusted[i + 1] & 0x3f) << 6 | (untrusted[i + 2] & 0x3f) | 0x2000);
     } else {
       out += untrusted.substr(i, n);
     }

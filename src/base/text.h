@@ -9,7 +9,7 @@
 
 namespace dwell {
 
-// Control bytes become \xNN, invalid UTF-8 becomes U+FFFD; printable text stays. For terminals and
+// Control bytes become \xNN, characters that turn the writing direction \uNNNN, invalid UTF-8 U+FFFD; other text stays. For terminals and
 // text formats.
 std::string printable(std::string_view untrusted);
 

@@ -20,6 +20,14 @@ TEST(Printable, ReplacesInvalidUtf8) {
       << "C1 control: starts an escape sequence on some terminals";
 }
 
+TEST(Printable, NamesCharactersThatTurnTheDirection) {
+  EXPECT_EQ(printable("a\xe2\x80\xae"
+                      "b"),
+            "a\\u202eb");
+  EXPECT_EQ(printable("\xe2\x81\xa6"), "\\u2066");
+  EXPECT_EQ(printable("\xe2\x80\xa6"), "\xe2\x80\xa6") << "an ellipsis is no control";
+}
+
 TEST(Duration, ParsesUnitsAndRefusesTheRest) {
   EXPECT_EQ(parse_duration("10ms").value(), 10'000'000u);
   EXPECT_EQ(parse_duration("1.5s").value(), 1'500'000'000u);

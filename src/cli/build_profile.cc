@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "cli/cause.h"
 #include "collect/loss.h"
@@ -129,19 +130,54 @@ class ProfileAssembly {
                         r->thread);
     });
     for (const dwell_thread_record* record : records) add_thread(*record);
+    add_folded_thread();
+  }
+
+  // One thread stands for all whose record did not fit, and for those that the kernel never lists.
+  // Of the latter only the rows are known: so much of their time, and no more, is told.
+  void add_folded_thread() {
     const dwell_lost_threads& lost = recording_.totals.lost_threads();
-    if (lost.threads > 0) {
-      Thread thread;
-      thread.process = pseudo_process("(threads whose records were lost)");
-      thread.comm = builder_.string("(folded)");
-      thread.folded = true;
-      thread.folded_count = static_cast<uint32_t>(lost.threads);
-      thread.times = times_of(lost.books, lost.alive_ns, false);
-      folded_thread_ = builder_.thread(thread);
+    Thread thread;
+    thread.folded = true;
+    thread.folded_count = static_cast<uint32_t>(lost.threads);
+    thread.times = times_of(lost.books, lost.alive_ns, false);
+    if (lost.threads == 0) add_rows_without_record(thread);
+    if (thread.folded_count == 0) return;
+    thread.process = pseudo_process("(threads without a record)");
+    thread.comm = builder_.string("(folded)");
+    folded_thread_ = builder_.thread(thread);
+  }
+
+  void add_rows_without_record(Thread& thread) {
+    std::unordered_set<uint64_t> ids;
+    for (const auto& [key, row] : recording_.totals.rows()) {
+      if (hidden_.contains(key.thread) || thread_ids_.contains(key.thread)) continue;
+      ids.insert(key.thread);
+      ThreadTimes& times = thread.times;
+      (key.censored ? times.censored_blocked_ns : times.blocked_ns) += row.blocked_ns;
+      (key.censored ? times.censored_run_queue_ns : times.run_queue_ns) += row.run_queue_ns;
+      times.alive_ns += row.blocked_ns + row.run_queue_ns;
+      times.intervals += row.count;
+      if (key.wait_class < DWELL_CLASS_PREEMPTED) times.blocked_intervals += row.count;
     }
+    thread.folded_count = static_cast<uint32_t>(ids.size());
+    if (ids.empty()) return;
+    builder_.facts().warnings.push_back(std::to_string(ids.size()) +
+                                        " threads switched but are not in the kernel's list of "
+                                        "threads: only their waits are known");
+  }
+
+  // The recorder's own child before it became the command: not what anybody asked for.
+  bool is_before_command(const dwell_thread_record& record) const {
+    return record.process.pid == recording_.command_pid && record.ended == DWELL_END_EXECUTED &&
+           record.birth_ns == recording_.window.start_ns;
   }
 
   void add_thread(const dwell_thread_record& record) {
+    if (is_before_command(record)) {
+      hidden_.insert(record.thread);
+      return;
+    }
     uint64_t birth = record.birth_ns;
     if (record.flags & DWELL_THREAD_UNSEEN) {
       const uint64_t start = record.start_boottime_ns -
@@ -170,18 +206,9 @@ class ProfileAssembly {
     return builder_.process(process);
   }
 
-  // Rows of threads whose record was folded.
-  uint32_t thread_of(uint64_t id) {
+  uint32_t thread_of(uint64_t id) const {
     const auto found = thread_ids_.find(id);
-    if (found != thread_ids_.end()) return found->second;
-    if (!folded_thread_) {
-      Thread thread;
-      thread.process = pseudo_process("(threads whose records were lost)");
-      thread.comm = builder_.string("(folded)");
-      thread.folded = true;
-      folded_thread_ = builder_.thread(thread);
-    }
-    return *folded_thread_;
+    return found != thread_ids_.end() ? found->second : folded_thread_.value_or(0);
   }
 
   uint32_t frame_of(symbolize::LocationId location) {
@@ -251,6 +278,7 @@ class ProfileAssembly {
   void add_rows() {
     std::unordered_map<uint16_t, StringId> causes;
     for (const auto& [key, value] : recording_.totals.rows()) {
+      if (hidden_.contains(key.thread)) continue;
       const auto [cause, is_new] = causes.try_emplace(key.cause);
       if (is_new) cause->second = builder_.string(cause_name(key.cause));
       Row row;
@@ -324,6 +352,7 @@ class ProfileAssembly {
     }
   };
   std::unordered_map<std::pair<uint64_t, uint64_t>, uint32_t, PairHash> stack_ids_;
+  std::unordered_set<uint64_t> hidden_;
   std::optional<uint32_t> folded_thread_;
   std::optional<uint32_t> overflow_thread_;
 };

@@ -17,6 +17,7 @@ struct Recording {
   std::vector<dwell_counter_cell> counters;
   Schedstats before, after;
   Window window;
+  uint32_t command_pid = 0;         // of -- COMMAND, else 0
   uint64_t boottime_offset_ns = 0;  // CLOCK_BOOTTIME minus CLOCK_MONOTONIC
 };
 

@@ -37,9 +37,8 @@ int record(const RecordWords& words) {
   if (!options->quiet)
     fmt::print(stderr, "wrote {}; show it with: dwell report {}\n", options->output,
                options->output);
-  if (outcome->rows > 0) return kOk;
-  fmt::print(stderr,
-             "dwell: nothing was recorded: no thread of the target left the CPU in the window\n");
+  if (outcome->threads > 0) return kOk;
+  fmt::print(stderr, "dwell: nothing was recorded: no thread of the target lived in the window\n");
   return kNothingRecorded;
 }
 

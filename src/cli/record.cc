@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -101,6 +102,7 @@ Status open_window(Session& session) {
   session.recording.boottime_offset_ns = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
   session.epoch_began_ns = start;
   if (!session.command) return {};
+  session.recording.command_pid = session.command->pid();
   while (now_ns(CLOCK_MONOTONIC) <= start) usleep(500);
   return session.command->release();
 }
@@ -225,14 +227,24 @@ void add_own_cost(Profile& profile) {
   profile.recorder_cpu_ns = ns(usage.ru_utime) + ns(usage.ru_stime);
 }
 
+// The probe takes some 40 descriptors, and names keep files open. The hard limit stays the user's.
+void raise_file_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 Result<RecordOutcome> run_record(const RecordOptions& options) {
   Session session;
   session.options = options;
+  raise_file_limit();
   if (const std::string reasons = probe::reasons_against(probe::examine_machine());
       !reasons.empty())
     return privilege_error("this machine cannot be recorded:\n  " + reasons);
+  DWELL_TRY(check_can_write(options.output));
   // The ids given must exist before anything is started.
   DWELL_TRY(find_targets(options, std::nullopt));
   watch_stop_signals();
@@ -246,12 +258,13 @@ Result<RecordOutcome> run_record(const RecordOptions& options) {
   DWELL_TRY(open_window(session));
   DWELL_TRY(record_until_stopped(session));
   DWELL_TRY(close_window(session));
+  if (session.command && stop_requested()) session.command->forward(SIGTERM);
   const Profile facts = describe_machine(session);
   session.probe.reset();  // detach: the rest costs the machine nothing
   Profile profile = build_profile(session.recording, *session.symbolizer, facts);
   add_own_cost(profile);
   DWELL_TRY(write_dwell_file(options.output, profile));
-  return RecordOutcome{profile.rows.size(), session.command ? session.command->try_wait() : 0};
+  return RecordOutcome{profile.threads.size(), session.command ? session.command->try_wait() : 0};
 }
 
 }  // namespace dwell::cli

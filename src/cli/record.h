@@ -8,7 +8,7 @@ namespace dwell::cli {
 
 // What happened, for main to tell.
 struct RecordOutcome {
-  uint64_t rows = 0;
+  uint64_t threads = 0;    // recorded; 0: nothing was
   int command_status = 0;  // of -- COMMAND
 };
 Result<RecordOutcome> run_record(const RecordOptions& options);

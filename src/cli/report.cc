@@ -18,9 +18,7 @@
 #include "base/text.h"
 #include "cli/browser.h"
 #include "profile/dwell_file.h"
-#ifdef DWELL_HAS_REPORT_PAGE
 #include "report/page.h"
-#endif
 
 namespace dwell::cli {
 namespace {
@@ -93,18 +91,61 @@ bool wants_colour() {
 }
 
 Status write_html(const Profile& profile, const ReportOptions& options) {
-#ifdef DWELL_HAS_REPORT_PAGE
-  const std::string_view template_page = report_page();
-#else
-  const std::string_view template_page;  // html() says that report/ has to be built
-#endif
-  DWELL_ASSIGN(const std::string page, html(profile, template_page));
+  DWELL_ASSIGN(const std::string page, html(profile, report_page()));
   DWELL_TRY(write_output(options.html, page));
   const bool wanted = !options.no_open && options.html != kStandardOutput;
   if (wanted && may_open_browser(surroundings()) && !open_in_browser(options.html))
     fmt::print(stderr, "xdg-open is not installed: open {} in a browser\n",
                printable(options.html));
   return {};
+}
+
+void add_output_options(CLI::App& report, ReportOptions& options) {
+  const char* group = "Outputs ('-' is standard output)";
+  const auto add = [&](const char* name, std::string& path, const char* help) {
+    report.add_option(name, path, help)->option_text("PATH")->group(group);
+  };
+  add("--html", options.html, "Interactive report: one page that needs no network");
+  add("--folded", options.folded, "Folded stacks in nanoseconds, for flame graph tools");
+  add("--pprof", options.pprof, "Gzipped pprof profile");
+  add("--json", options.json, "Everything, as docs/json.md describes it");
+  report.add_flag("--table", options.table, "The table as well; alone it is the default")
+      ->group(group);
+  report.add_flag("--no-open", options.no_open, "Do not open the HTML report in a browser")
+      ->group(group);
+}
+
+void add_part_options(CLI::App& report, ReportOptions& options) {
+  const auto add = [&](const char* name, const char* value, std::vector<std::string>& list,
+                       const char* help) {
+    // One value each time: the next word may be FILE.
+    report.add_option(name, list, help)
+        ->expected(1, CLI::detail::expected_max_vector_size)
+        ->allow_extra_args(false)
+        ->option_text(value)
+        ->group("Parts of the recording (each may be given several times)");
+  };
+  Selection& selection = options.selection;
+  add("--process", "NAME|PID", selection.processes, "Only these processes");
+  add("--thread", "NAME|TID", selection.threads, "Only these threads");
+  add("--class", "CLASS", selection.classes, "Only waits of this class: interruptible, io, ...");
+  add("--cause", "CAUSE", selection.causes, "Only waits with this cause: futex, epoll_wait, ...");
+}
+
+void add_view_options(CLI::App& report, ReportOptions& options) {
+  static const std::map<std::string, View> kViews = {
+      {"off-cpu", View::kOffCpu}, {"blocked", View::kBlocked}, {"run-queue", View::kRunQueue}};
+  report.add_option("--view", options.view, "Which time counts: off-cpu, blocked or run-queue")
+      ->transform(CLI::CheckedTransformer(kViews))
+      ->option_text("VIEW");
+  report.add_flag("--wall", options.wall, "Folded stacks with running, lost and filtered time");
+  const auto add_count = [&](const char* name, size_t& count, size_t least, const char* help) {
+    report.add_option(name, count, fmt::format("{} ({})", help, count))
+        ->check(CLI::Range(least, kTopMax))
+        ->option_text("N");
+  };
+  add_count("--top", options.top, 1, "Entries of each list of the table");
+  add_count("--frames", options.frames, 2, "Lines of each stack of the table");
 }
 
 }  // namespace
@@ -145,43 +186,11 @@ CLI::App* add_report_command(CLI::App& app, ReportOptions& options) {
   CLI::App* report = app.add_subcommand(
       "report", "Show a recording: as a table, or as files that other tools read");
   report->add_option("FILE", options.input, "The recording, from `dwell record -o FILE`")
+      ->option_text(" ")
       ->required();
-  const char* outputs = "Outputs ('-' is standard output)";
-  report->add_option("--html", options.html, "Interactive report: one page that needs no network")
-      ->group(outputs);
-  report->add_option("--folded", options.folded, "Folded stacks, in ns, for flame graph tools")
-      ->group(outputs);
-  report->add_option("--pprof", options.pprof, "Gzipped pprof profile")->group(outputs);
-  report->add_option("--json", options.json, "Everything, as docs/json.md describes it")
-      ->group(outputs);
-  report->add_flag("--table", options.table, "The table as well (alone it is the default)")
-      ->group(outputs);
-  report->add_flag("--no-open", options.no_open, "Do not open the HTML report in a browser")
-      ->group(outputs);
-  const char* parts = "Parts of the recording (each may be given several times)";
-  const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* help) {
-    // One value each: the next word may be FILE.
-    report->add_option(name, list, help)
-        ->expected(1, CLI::detail::expected_max_vector_size)
-        ->allow_extra_args(false)
-        ->group(parts);
-  };
-  add_list("--process", options.selection.processes, "Processes of this name or pid");
-  add_list("--thread", options.selection.threads, "Threads of this name or tid");
-  add_list("--class", options.selection.classes, "Waits of this class: interruptible, io, ...");
-  add_list("--cause", options.selection.causes, "Waits with this cause: futex, epoll_wait, ...");
-  static const std::map<std::string, View> kViews = {
-      {"off-cpu", View::kOffCpu}, {"blocked", View::kBlocked}, {"run-queue", View::kRunQueue}};
-  report->add_option("--view", options.view, "Which time counts: off-cpu, blocked or run-queue")
-      ->transform(CLI::CheckedTransformer(kViews).description(""))
-      ->option_text("VIEW");
-  report->add_flag("--wall", options.wall, "Folded stacks with running, lost and filtered time");
-  report->add_option("--top", options.top, "Entries of each list of the table")
-      ->check(CLI::Range(size_t{1}, kTopMax))
-      ->capture_default_str();
-  report->add_option("--frames", options.frames, "Lines of each stack of the table")
-      ->check(CLI::Range(size_t{2}, kTopMax))
-      ->capture_default_str();
+  add_output_options(*report, options);
+  add_part_options(*report, options);
+  add_view_options(*report, options);
   return report;
 }
 

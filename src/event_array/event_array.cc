@@ -126,6 +126,11 @@ Status EventArray::flush() {
   return {};
 }
 
+void EventArray::interrupt() {
+  interrupt_asked_ = true;
+  wake();
+}
+
 // Whether each ring has been drained up to where it was when flush() was called.
 bool EventArray::flush_done() {
   for (const auto& s : slots_) {
@@ -144,6 +149,7 @@ Result<std::optional<WaitResult>> EventArray::look_around() {
   if (in_child())
     return usage_error("an event array cannot be used in a forked child; open it again there");
   if (closed()) return WaitResult::kClosed;
+  if (interrupt_asked_.exchange(false)) return WaitResult::kInterrupted;
   if (flush_asked_ && flush_done()) {
     flush_asked_ = false;
     return WaitResult::kFlushed;
@@ -234,6 +240,15 @@ RingStats EventArray::stats(uint32_t cpu) {
     stats.lost_pending = *stats.lost_exact - stats.lost_reported;
   stats.peak_waiting_bytes = s.peak_waiting_bytes;
   return stats;
+}
+
+uint64_t EventArray::skipped_bytes(uint32_t cpu) {
+  Slot& s = slot(cpu);
+  std::lock_guard lock(s.mutex);
+  uint64_t bytes = s.past.skipped_bytes;
+  for (EventRing* ring : {s.ring.get(), s.retired.get()})
+    if (ring != nullptr && !ring->backward()) bytes += ring->reader().counts().skipped_bytes;
+  return bytes;
 }
 
 RingStats EventArray::total_stats() {

@@ -35,7 +35,7 @@ enum class WaitResult {
   kTimeout,      //
   kFlushed,      // everything written before flush() has been drained
   kClosed,       //
-  kInterrupted,  // a signal, if WaitOptions asks
+  kInterrupted,  // interrupt(), or a signal if WaitOptions asks
 };
 
 inline constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
@@ -86,14 +86,18 @@ class EventArray {
 
   // Any ring with data? Loads of heads, no syscall.
   bool has_data();
+  bool has_data(uint32_t cpu) { return cpu < slots() && ring_has_data(slot(cpu)); }
 
   Result<WaitResult> wait(std::chrono::nanoseconds timeout);
-  // For a foreign poll or epoll loop. A hint only: when it is readable call drain(), which looks at
-  // all heads. Not to be read.
+  // For a foreign poll or epoll loop: arm(), sleep on fd(), drain(). `fd` is a hint only and not to
+  // be read; drain() looks at all heads. arm() returns false if there is no need to sleep.
   virtual int fd() const = 0;
+  virtual Result<bool> arm() { return !has_data() && !closed(); }
 
   // The next wait() returns kFlushed when what is in the rings now has been drained.
   Status flush();
+  // The wait() that runs, or else the next, returns kInterrupted.
+  void interrupt();
   void close();
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
@@ -104,9 +108,13 @@ class EventArray {
   // Overwriting arrays: newest record first.
   Status snapshot(uint32_t cpu, const SnapshotSink& sink);
 
+  bool returns_on_signal() const { return options_.return_on_signal; }
   RecordFormat format() const { return format_; }
   RingStats stats(uint32_t cpu);
   RingStats total_stats();
+
+  // Bytes of this CPU's ring that were no records, so far.
+  uint64_t skipped_bytes(uint32_t cpu);
 
   // Looks for CPUs that came or went. wait() does so once per sweep.
   Status maintain();
@@ -165,6 +173,7 @@ class EventArray {
   std::atomic<uint32_t> next_ = 0;  // ring that the next pass starts with
   std::atomic<bool> closed_ = false;
   std::atomic<bool> flush_asked_ = false;
+  std::atomic<bool> interrupt_asked_ = false;
   std::atomic<bool> wake_written_ = false;  // wake_ is or is about to be readable
 };
 

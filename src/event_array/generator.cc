@@ -12,23 +12,9 @@
 namespace dwell {
 namespace {
 
-constexpr size_t kCpuMaskBytes = 1024;  // 8,192 CPUs
-
 int quiet(libbpf_print_level, const char*, va_list) { return 0; }
 
 }  // namespace
-
-PinToCpu::PinToCpu(uint32_t cpu) : before_(kCpuMaskBytes) {
-  sched_getaffinity(0, before_.size(), reinterpret_cast<cpu_set_t*>(before_.data()));
-  std::vector<uint8_t> one(kCpuMaskBytes);
-  one[cpu / 8] = static_cast<uint8_t>(1u << cpu % 8);
-  if (sched_setaffinity(0, one.size(), reinterpret_cast<cpu_set_t*>(one.data())) != 0)
-    std::fprintf(stderr, "cannot pin to CPU %u\n", cpu);
-}
-
-PinToCpu::~PinToCpu() {
-  sched_setaffinity(0, before_.size(), reinterpret_cast<cpu_set_t*>(before_.data()));
-}
 
 const std::vector<std::byte>& Generator::pattern() {
   static const std::vector<std::byte> bytes = [] {
@@ -91,6 +77,13 @@ long Generator::output(uint64_t size, uint64_t flags, bool raw) {
   const int cpu = sched_getcpu();
   fire(size, flags, raw);
   return __atomic_load_n(&shared_->last_result[cpu], __ATOMIC_ACQUIRE);
+}
+
+long Generator::output_counting(uint64_t size, uint64_t flags) {
+  shared_->counting = 1;
+  const long result = output(size, flags);
+  shared_->counting = 0;
+  return result;
 }
 
 long Generator::output_xdp(std::span<const std::byte> packet, uint64_t size, uint64_t flags) {

@@ -10,19 +10,10 @@
 #include <vector>
 
 #include "event_array/mapping.h"
+#include "event_array/pin.h"
 #include "event_array/testdata/generator.h"
 
 namespace dwell {
-
-// Keeps the calling thread on a CPU while it lives.
-class PinToCpu {
- public:
-  explicit PinToCpu(uint32_t cpu);
-  ~PinToCpu();
-
- private:
-  std::vector<uint8_t> before_;
-};
 
 class Generator {
  public:
@@ -36,7 +27,9 @@ class Generator {
   // One output from the CPU this thread runs on, at the raw tracepoint; its result. Pin first.
   // `raw`: payload is `pattern()`; otherwise it starts with struct generated.
   long output(uint64_t size, uint64_t flags = 0xffffffff, bool raw = false);
-  // The same, without asking for the result.
+  // As output(), and the payload's first 8 bytes count up over all CPUs.
+  long output_counting(uint64_t size, uint64_t flags);
+  // output() without asking for the result.
   static void fire(uint64_t size, uint64_t flags = 0xffffffff, bool raw = false);
   // One output from an XDP program that sees `packet`.
   long output_xdp(std::span<const std::byte> packet, uint64_t size, uint64_t flags);

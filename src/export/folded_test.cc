@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <regex>
+#include <string_view>
 
 #include "export/export.h"
 #include "export/golden.h"
@@ -66,22 +66,23 @@ TEST(Folded, CutsANameOfAMegabyte) {
   EXPECT_LT(line_of("p", std::string(1 << 20, 'x')).size(), 5000u);
 }
 
-// What flamegraph.pl does with a line: the last number is the value; a number before it would make
-// the line a differential one.
+// Whether a stack ends in a blank and a number, with or without decimals: flamegraph.pl takes the
+// last two numbers of a line for the values of a differential profile.
+bool ends_in_a_second_value(std::string_view stack) {
+  const size_t number = stack.find_last_not_of("0123456789.") + 1;
+  return number < stack.size() && number > 0 && stack[number - 1] == ' ';
+}
+
 TEST(Folded, IsReadByFlamegraphRulesWithoutAnIgnoredLine) {
-  const std::regex value_line("^(.*)\\s+?(\\d+(?:\\.\\d*)?)$");
+  EXPECT_TRUE(ends_in_a_second_value("p;t;loop 12"));
+  EXPECT_FALSE(ends_in_a_second_value("p;t;loop12"));
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     const Profile profile = random_profile({.seed = seed, .frames = 80, .hostile_names = true});
-    uint64_t sum = 0;
     for (const std::string& line : lines_of(folded(profile))) {
-      if (line.size() > 20'000) continue;  // std::regex recurses once per byte
-      const size_t blank = line.rfind(' ');
-      const std::string stack = line.substr(0, blank);
-      const std::string tail = stack.substr(stack.size() - std::min<size_t>(stack.size(), 300));
-      EXPECT_FALSE(std::regex_match(tail, value_line)) << tail;
-      sum += std::stoull(line.substr(blank + 1));
+      const std::string stack = line.substr(0, line.rfind(' '));
+      EXPECT_FALSE(ends_in_a_second_value(stack)) << stack;
+      EXPECT_NE(stack.back(), ' ') << stack;
     }
-    EXPECT_GT(sum, 0u);
   }
 }
 

@@ -1,7 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -121,49 +125,60 @@ std::string schedstat_text(const Profile& profile) {
 std::string conservation_section(const Profile& profile, const TableOptions& options,
                                  const Totals& sum) {
   const ThreadTimes& all = sum.threads;
-  return "\n" + wrap("Conservation: ",
-                     fmt::format("alive {} = running {} + run queue {} + blocked {} + censored {} "
-                                 "+ lost {}, residual {} ns; {}",
-                                 format_duration(all.alive_ns), format_duration(all.running_ns),
-                                 format_duration(all.run_queue_ns), format_duration(all.blocked_ns),
-                                 format_duration(censored_ns(all)), format_duration(all.lost_ns),
-                                 sum.residual_ns, schedstat_text(profile)),
-                     14, options.width);
+  const std::vector<std::string> words = {"alive " + format_duration(all.alive_ns),
+                                          "= running " + format_duration(all.running_ns),
+                                          "+ run queue " + format_duration(all.run_queue_ns),
+                                          "+ blocked " + format_duration(all.blocked_ns),
+                                          "+ censored " + format_duration(censored_ns(all)),
+                                          "+ lost " + format_duration(all.lost_ns) + ",",
+                                          fmt::format("residual {} ns;", sum.residual_ns),
+                                          schedstat_text(profile)};
+  return "\n" + wrap_words("Conservation: ", words, 14, options.width);
 }
 
-std::string loss_line(const Loss& loss, size_t width) {
-  const std::string time = loss.ns ? ", " + format_duration(*loss.ns) : "";
-  return wrap(
-      "  ", fmt::format("{}: {}{}: {}", loss.name, plural(loss.count, "time"), time, loss.meaning),
-      4, width);
+std::string time_if_known(const Loss& loss) {
+  return loss.ns ? ", " + format_duration(*loss.ns) : "";
 }
 
+// What was lost, one by one with what helps; what was only counted in one paragraph.
 std::string losses_section(const Profile& profile, const TableOptions& options) {
-  std::string lost, notes;
+  std::string lost, counted;
   for (const Loss& loss : profile.losses) {
     if (loss.count == 0 && loss.ns.value_or(0) == 0) continue;
-    (loss.is_loss ? lost : notes) += loss_line(loss, options.width);
+    if (loss.is_loss) {
+      lost += wrap("  ",
+                   fmt::format("{}: {}{}: {}", loss.name, plural(loss.count, "time"),
+                               time_if_known(loss), loss.meaning),
+                   4, options.width);
+    } else {
+      counted += fmt::format("{}{} {}{}", counted.empty() ? "" : "; ", loss.name,
+                             grouped(loss.count), time_if_known(loss));
+    }
   }
   std::string out = lost.empty() ? "Losses: none\n" : heading(options, "Losses") + "\n" + lost;
-  if (!notes.empty()) out += heading(options, "Also counted") + "\n" + notes;
+  if (!counted.empty()) out += wrap("Counted (docs/losses.md): ", counted, 4, options.width);
   return out;
 }
 
+// Processes have modules of one name that are not the same, "[anon]": one line for all of them.
 std::string unresolved_section(const Profile& profile, const TableOptions& options) {
   if (profile.unresolved.empty()) return "";
-  std::vector<const UnresolvedModule*> worst;
-  for (const UnresolvedModule& unresolved : profile.unresolved) worst.push_back(&unresolved);
-  std::ranges::sort(worst, [](const UnresolvedModule* a, const UnresolvedModule* b) {
-    return std::tuple(b->frames, a) < std::tuple(a->frames, b);
-  });
+  std::map<std::tuple<StringId, std::string_view, std::string_view>, uint64_t> frames;
+  for (const UnresolvedModule& unresolved : profile.unresolved)
+    frames[{profile.modules[unresolved.module].path, unresolved.reason, unresolved.remedy}] +=
+        unresolved.frames;
+  std::vector<std::pair<uint64_t, decltype(frames)::key_type>> worst;
+  for (const auto& [key, count] : frames) worst.emplace_back(count, key);
+  std::ranges::sort(worst, std::greater<>());
   std::string out = heading(options, "Frames without a name") + "\n";
   const size_t shown = std::min(options.rows, worst.size());
   for (size_t i = 0; i < shown; ++i) {
-    const std::string& path = profile.text(profile.modules[worst[i]->module].path);
+    const auto& [path, reason, remedy] = worst[i].second;
+    const std::string& name = profile.text(path);
     out += wrap("  ",
                 fmt::format("{}: {}: {}; {}",
-                            path.empty() ? "[unknown]" : path.substr(0, kWrapBytesMax / 2),
-                            plural(worst[i]->frames, "frame"), worst[i]->reason, worst[i]->remedy),
+                            name.empty() ? "[unknown]" : name.substr(0, kWrapBytesMax / 2),
+                            plural(worst[i].first, "frame"), reason, remedy),
                 4, options.width);
   }
   if (worst.size() > shown)

@@ -56,7 +56,7 @@ TEST(Table, SaysWhatTheBooksAddUpTo) {
 TEST(Table, ShowsOnlyCountersThatCounted) {
   const std::string text = table(small_profile());
   EXPECT_THAT(text, HasSubstr("user_stack_faults: 1 time:"));
-  EXPECT_THAT(text, HasSubstr("early_wakeups: 2 times:"));
+  EXPECT_THAT(text, HasSubstr("Counted (docs/losses.md): early_wakeups 2\n"));
   EXPECT_THAT(text, Not(HasSubstr("rows_full")));
   Profile profile = small_profile();
   profile.losses.clear();

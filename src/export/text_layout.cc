@@ -43,15 +43,23 @@ std::string pad(std::string_view untrusted, size_t columns) {
 }
 
 std::string wrap(std::string_view lead, std::string_view untrusted, size_t indent, size_t width) {
-  const std::string text = printable(untrusted.substr(0, kWrapBytesMax));
+  const std::string_view text = untrusted.substr(0, kWrapBytesMax);
+  std::vector<std::string> words;
+  for (size_t i = 0; i < text.size();) {
+    const size_t end = std::min(text.find(' ', i), text.size());
+    if (end > i) words.emplace_back(text.substr(i, end - i));
+    i = end + 1;
+  }
+  return wrap_words(lead, words, indent, width);
+}
+
+std::string wrap_words(std::string_view lead, const std::vector<std::string>& words, size_t indent,
+                       size_t width) {
   std::string out(lead);
   size_t column = columns_of(lead);
   bool line_is_empty = true;
-  for (size_t i = 0; i < text.size();) {
-    const size_t end = std::min(text.find(' ', i), text.size());
-    const std::string word = clip(std::string_view(text).substr(i, end - i), width - indent);
-    i = end + 1;
-    if (word.empty()) continue;
+  for (const std::string& untrusted : words) {
+    const std::string word = clip(untrusted, width - indent);
     if (!line_is_empty && column + 1 + columns_of(word) > width) {
       out += '\n';
       out.append(indent, ' ');

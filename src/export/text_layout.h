@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dwell {
 
@@ -19,6 +20,9 @@ std::string pad(std::string_view untrusted, size_t columns);
 // kWrapBytesMax bytes of the text are shown.
 constexpr size_t kWrapBytesMax = 4096;
 std::string wrap(std::string_view lead, std::string_view untrusted, size_t indent, size_t width);
+// The same with words that may hold blanks: a number stays beside its unit.
+std::string wrap_words(std::string_view lead, const std::vector<std::string>& words, size_t indent,
+                       size_t width);
 
 // "12.3 %", of nothing: "-".
 std::string percent(uint64_t part, uint64_t whole);

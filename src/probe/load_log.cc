@@ -69,7 +69,12 @@ std::unexpected<Error> LoadLog::explain(int code) const {
                     "seccomp profile or kernel lockdown can refuse too. `dwell doctor` tells which",
                     strerrorname_np(code)));
   }
-  std::string text = printable("");
+  if (code == EMFILE || code == ENFILE)
+    return runtime_error(
+        fmt::format("too many open files: the probe needs about 48 descriptors; raise the limit "
+                    "(ulimit -n 1024) ({})",
+                    strerrorname_np(code)));
+  std::string text;
   for (const char c : last_lines(*current_log, 20))
     text += c == '\n' ? "\n  " : printable(std::string_view(&c, 1));
   const std::string path = current_log->size() > text.size() ? save_log(*current_log) : "";

@@ -83,7 +83,7 @@ struct Probe::Impl {
   Status create_rows();
   void size_maps();
   void set_config();
-  Status run_seed();
+  Status run_iterator(const bpf_link* link);
 };
 
 void Probe::Impl::set_config() {
@@ -196,9 +196,7 @@ Status Probe::attach() {
   return {};
 }
 
-Status Probe::Impl::run_seed() {
-  const bpf_link* link =
-      features.reads_other_tasks ? skeleton->links.seed_with_stacks : skeleton->links.seed;
+Status Probe::Impl::run_iterator(const bpf_link* link) {
   Fd iterator(bpf_iter_create(bpf_link__fd(link)));
   if (!iterator) return errno_error(errno, "cannot iterate over the machine's threads");
   char byte;
@@ -214,12 +212,15 @@ Result<uint64_t> Probe::open_window() {
   // of the clock when they can see it: if this thread was held up, set it again.
   auto& window =
       const_cast<volatile decltype(impl_->skeleton->bss->window)&>(impl_->skeleton->bss->window);
+  DWELL_TRY(impl_->run_iterator(impl_->skeleton->links.prepare));
   uint64_t start;
   do {
     start = monotonic_ns() + 2'000'000;
     window.start_ns = start;
   } while (monotonic_ns() + 500'000 > start);
-  DWELL_TRY(impl_->run_seed());
+  const auto& links = impl_->skeleton->links;
+  DWELL_TRY(
+      impl_->run_iterator(impl_->features.reads_other_tasks ? links.seed_with_stacks : links.seed));
   return start;
 }
 

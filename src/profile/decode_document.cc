@@ -12,21 +12,18 @@
 namespace dwell {
 namespace {
 
-// Elements of each table, by the field number in Document. An empty message takes two bytes in the
-// file and hundreds in memory: without these a small file could ask for all of it.
+// By the field number in Document.
 struct TableLimit {
   int field;
   const char* name;
   uint64_t max;
 };
 constexpr TableLimit kTableLimits[] = {
-    {2, "strings", 1 << 24},  {3, "modules", 1 << 20},   {6, "processes", 1 << 20},
-    {7, "threads", 1 << 22},  {9, "losses", 1 << 12},    {10, "unresolved modules", 1 << 20},
-    {11, "options", 1 << 12}, {12, "warnings", 1 << 16},
+    {2, "strings", kStringsMax},     {3, "modules", kModulesMax},
+    {6, "processes", kProcessesMax}, {7, "threads", kThreadsMax},
+    {9, "losses", kLossesMax},       {10, "unresolved modules", kUnresolvedMax},
+    {11, "options", kOptionsMax},    {12, "warnings", kWarningsMax},
 };
-constexpr int kRowsMax = 1 << 24;
-constexpr int kFramesMax = 1 << 24;
-constexpr int kStacksMax = 1 << 23;
 
 std::unexpected<Error> damaged(std::string what) {
   return runtime_error("damaged: " + std::move(what));
@@ -68,8 +65,8 @@ Status check_table_sizes(std::string_view message) {
 
 // Whether all columns of a table are as long as the first, and that within `max`.
 template <typename... Columns>
-bool same_length(int max, const auto& first, const Columns&... others) {
-  return first.size() <= max && ((others.size() == first.size()) && ...);
+bool same_length(uint64_t max, const auto& first, const Columns&... others) {
+  return static_cast<uint64_t>(first.size()) <= max && ((others.size() == first.size()) && ...);
 }
 
 template <typename Enum>

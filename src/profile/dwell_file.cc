@@ -60,7 +60,7 @@ Result<Header> read_header(std::string_view bytes) {
   const size_t seen = std::min(bytes.size(), kMagic.size());
   if (bytes.empty()) return runtime_error("the file is empty: the recording did not finish");
   if (bytes.substr(0, seen) != kMagic.substr(0, seen))
-    return usage_error("not a dwell file: make one with `dwell record -o FILE`");
+    return runtime_error("not a dwell file: make one with `dwell record -o FILE`");
   if (bytes.size() < 12) return runtime_error("truncated: it ends inside its header");
   Header header;
   header.format = static_cast<uint32_t>(get_le(bytes, 8, 4));

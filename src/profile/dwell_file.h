@@ -24,7 +24,7 @@ constexpr size_t kDocumentBytesMax = size_t{1} << 30;
 
 // Fails only for a profile over kDocumentBytesMax or with times that do not add up in 63 bits.
 Result<std::string> encode(const Profile& profile);
-// Errors: not a dwell file (Error::kUsage), newer format, truncated, damaged (Error::kRuntime).
+// Errors: not a dwell file, newer format, truncated, damaged; each in words.
 Result<Profile> decode(std::string_view bytes);
 
 Status write_dwell_file(const std::string& path, const Profile& profile);

@@ -89,7 +89,7 @@ TEST(DwellFile, RefusesOtherFilesAsUsage) {
        {"{\"format\": 1}", "\x1f\x8b\x08", "\x89PNG\r\n\x1a\n", "#!/bin/sh\n"}) {
     const Result<Profile> profile = decode(other);
     ASSERT_FALSE(profile);
-    EXPECT_EQ(profile.error().kind, Error::Kind::kUsage) << other;
+    EXPECT_EQ(profile.error().kind, Error::Kind::kRuntime) << other;
     EXPECT_THAT(profile.error().message, HasSubstr("not a dwell file"));
   }
 }
@@ -111,6 +111,12 @@ TEST(DwellFile, RefusesToWriteTimesThatNobodyCouldAdd) {
   Profile profile = random_profile({.rows = 2});
   profile.rows[0].blocked_ns = UINT64_MAX - 1;
   EXPECT_FALSE(encode(profile));
+}
+
+TEST(DwellFile, RefusesToWriteMoreThanItWouldRead) {
+  Profile profile = random_profile({.rows = 2});
+  profile.options.assign(5000, "x=1");
+  EXPECT_THAT(encode(profile).error().message, HasSubstr("5000 options, the limit is 4096"));
 }
 
 // Each case breaks one promise of profile.h in an otherwise good document.

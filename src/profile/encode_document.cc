@@ -140,10 +140,7 @@ void put_findings(const Profile& profile, file::Document& out) {
 }  // namespace
 
 Result<std::string> encode_document(const Profile& profile) {
-  if (!sums_fit(profile))
-    return runtime_error(
-        "cannot encode the profile: its times add up to more than 2^63 ns, a defect of the "
-        "recorder; please report it");
+  DWELL_TRY(check_encodable(profile));
   google::protobuf::Arena arena;
   auto& document = *google::protobuf::Arena::CreateMessage<file::Document>(&arena);
   put_recording(profile, *document.mutable_recording());

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ring/loss_report.h"
+#include "ring/placement.h"
 
 namespace dwell {
 
@@ -47,30 +48,25 @@ PutOutcome RingWriter::put(std::span<const std::byte> data, std::span<const std:
 PutOutcome RingWriter::put_forward(const SamplePlan& plan, std::span<const std::byte> data,
                                    std::span<const std::byte> capture) {
   ring::MetaExtension& extension = memory_.meta->extension;
-  const uint64_t head = own_head();
-  const uint64_t free = free_bytes();
-  const uint64_t reported = reported_loss(extension, head);
-  const uint64_t lost = __atomic_load_n(&extension.lost_total, __ATOMIC_RELAXED);
-  uint64_t position = head;
-  if (lost == reported) {
-    if (plan.record_bytes > free) {
+  const Placement p = place_sample(*memory_.meta, memory_.data_size, plan.record_bytes);
+  switch (p.kind) {
+    case Placement::Kind::kFull:
       count_lost();
       return PutOutcome::kFull;
+    case Placement::Kind::kPlain:
+      break;
+    case Placement::Kind::kWithLost: {
+      const LostBytes record = lost_bytes(options_.lost_id, p.lost_total - p.reported);
+      copy_in(p.head, &record, sizeof record);
+      prepare_loss_report(extension, p.reported, p.lost_total, p.next_head);
+      break;
     }
-  } else if (plan.record_bytes + ring::kLostRecordSize <= free) {
-    const LostBytes record = lost_bytes(options_.lost_id, lost - reported);
-    copy_in(position, &record, sizeof record);
-    position += sizeof record;
-    prepare_loss_report(extension, reported, lost, position + plan.record_bytes);
-  } else if (plan.record_bytes <= free && free == ring::usable_bytes(memory_.data_size)) {
-    // LOST and this sample never fit together: the sample goes alone, the loss stays pending.
-    prepare_loss_report(extension, reported, reported, head);
-  } else {
-    count_lost();
-    return PutOutcome::kFull;
+    case Placement::Kind::kAlone:
+      prepare_loss_report(extension, p.reported, p.reported, p.head);
+      break;
   }
-  write_sample(position, plan, data, capture);
-  publish(position + plan.record_bytes);
+  write_sample(p.sample, plan, data, capture);
+  publish(p.next_head);
   return PutOutcome::kWritten;
 }
 
@@ -125,10 +121,7 @@ uint64_t RingWriter::pending_loss() const {
 }
 
 uint64_t RingWriter::free_bytes() const {
-  // Pairs with the reader's release of tail: it has read what we are about to overwrite.
-  const uint64_t used = own_head() - __atomic_load_n(&memory_.meta->data_tail, __ATOMIC_ACQUIRE);
-  const uint64_t usable = ring::usable_bytes(memory_.data_size);
-  return used <= usable ? usable - used : 0;  // an impossible tail means full, never more room
+  return free_bytes_at(*memory_.meta, memory_.data_size, own_head());
 }
 
 }  // namespace dwell

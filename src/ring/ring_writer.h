@@ -50,6 +50,9 @@ LostBytes lost_bytes(uint64_t id, uint64_t lost);
 class RingWriter {
  public:
   static Result<RingWriter> create(const RingMemory& memory, const WriterOptions& options = {});
+  // For memory that is known to be sound.
+  RingWriter(const RingMemory& memory, const WriterOptions& options)
+      : memory_(memory), options_(options) {}
 
   // One sample with `data` and right behind it `capture`.
   PutOutcome put(std::span<const std::byte> data, std::span<const std::byte> capture = {});
@@ -62,9 +65,6 @@ class RingWriter {
   uint64_t free_bytes() const;
 
  private:
-  RingWriter(const RingMemory& memory, const WriterOptions& options)
-      : memory_(memory), options_(options) {}
-
   PutOutcome put_forward(const SamplePlan& plan, std::span<const std::byte> data,
                          std::span<const std::byte> capture);
   void put_backward(const SamplePlan& plan, std::span<const std::byte> data,

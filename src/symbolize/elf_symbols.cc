@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <unordered_map>
 
 namespace dwell::symbolize {
 namespace {
@@ -93,8 +93,10 @@ Status SymbolCollector::check_memory(size_t more_symbols) const {
   // A symbol is held twice for a moment, as candidate and as entry.
   const size_t needed = (symbols_.size() + more_symbols) * 2 * sizeof(Symbol) + names_.size();
   if (needed <= memory_max_) return {};
-  return runtime_error(
-      fmt::format("the symbol table needs more memory than the limit of {} bytes", memory_max_));
+  return std::unexpected(Error{
+      Error::Kind::kRuntime,
+      fmt::format("the symbol table needs more memory than the limit of {} bytes", memory_max_),
+      ENOMEM});
 }
 
 Result<size_t> SymbolCollector::add_table(const ElfFile& elf, uint32_t section_type,

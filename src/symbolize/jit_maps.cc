@@ -19,6 +19,28 @@ bool same_file(const FileIdentity& a, const FileIdentity& b) {
   return a.device == b.device && a.inode == b.inode;
 }
 
+// Size of the file and the bytes from `offset` on, at most a chunk.
+struct Piece {
+  uint64_t file_bytes = 0;
+  std::string text;
+};
+std::optional<Piece> read_piece(FileWorker& worker, const std::shared_ptr<Fd>& fd,
+                                uint64_t offset) {
+  return worker.run([fd, offset] {
+    constexpr size_t kChunk = size_t{1} << 20;
+    Piece piece;
+    struct stat st;
+    if (fstat(fd->get(), &st) != 0 || st.st_size < 0) return piece;
+    piece.file_bytes = static_cast<uint64_t>(st.st_size);
+    if (piece.file_bytes <= offset) return piece;
+    piece.text.resize(std::min<uint64_t>(kChunk, piece.file_bytes - offset));
+    const ssize_t n =
+        pread(fd->get(), piece.text.data(), piece.text.size(), static_cast<off_t>(offset));
+    piece.text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+    return piece;
+  });
+}
+
 }  // namespace
 
 bool JitMaps::wants_process(ObjectId object) const {
@@ -53,20 +75,22 @@ void JitMaps::open_best(ObjectId object, Followed& followed) {
   followed.looked_ns = monotonic_now_ns();
   std::string refused;
   for (const Place& place : followed.places) {
-    auto file = open_in_root(roots_.fd(place.root), place.path, FinalLink::kRefuse);
+    auto file =
+        open_patiently(worker_, place.path,
+                       [path = place.path, from = std::make_shared<Fd>(roots_.copy(place.root))] {
+                         return open_in_root(from->get(), path, FinalLink::kRefuse);
+                       });
     if (!file) {
       if (file.error().code != ENOENT) refused = file.error().message;
       continue;
     }
-    struct stat st;
-    if (fstat(file->fd.get(), &st) != 0) continue;
-    if (st.st_uid != 0 && st.st_uid != followed.user) {
+    if (file->owner != 0 && file->owner != followed.user) {
       refused = fmt::format("{} belongs to user {}, not to the process' user {}", place.path,
-                            st.st_uid, followed.user);
+                            file->owner, followed.user);
       continue;
     }
     if (followed.fd && same_file(file->identity, followed.identity)) return;
-    followed.fd = std::move(file->fd);
+    followed.fd = std::make_shared<Fd>(std::move(file->fd));
     followed.identity = file->identity;
     followed.read_bytes = 0;
     map_bytes_ -= followed.map.memory_bytes();
@@ -78,33 +102,33 @@ void JitMaps::open_best(ObjectId object, Followed& followed) {
     excuse(object, refused.empty() ? "no perf map " + followed.name : "perf map: " + refused);
 }
 
+bool JitMaps::may_read_more(const Followed& followed) const {
+  return followed.read_bytes < kFileMax && !followed.map.full() &&
+         map_bytes_ + followed.map.memory_bytes() < options_.symbol_bytes_max;
+}
+
 void JitMaps::read_on(ObjectId object, Followed& followed) {
-  struct stat st;
-  if (!followed.fd || fstat(followed.fd.get(), &st) != 0) return;
-  const auto size = static_cast<uint64_t>(std::max<off_t>(st.st_size, 0));
+  if (!followed.fd) return;
   map_bytes_ -= followed.map.memory_bytes();
-  if (size < followed.read_bytes) {  // written anew
-    followed.map = PerfMap();
-    followed.read_bytes = 0;
-  }
-  std::string chunk(size_t{1} << 20, '\0');
-  const uint64_t until = std::min(size, kFileMax);
-  while (followed.read_bytes < until && !followed.map.full() &&
-         map_bytes_ + followed.map.memory_bytes() < options_.symbol_bytes_max) {
-    const ssize_t n =
-        pread(followed.fd.get(), chunk.data(), std::min(chunk.size(), until - followed.read_bytes),
-              static_cast<off_t>(followed.read_bytes));
-    if (n <= 0) break;
-    followed.map.append(std::string_view(chunk).substr(0, static_cast<size_t>(n)));
-    followed.read_bytes += static_cast<uint64_t>(n);
+  bool complete = false;
+  while (!complete && may_read_more(followed)) {
+    const auto piece = read_piece(worker_, followed.fd, followed.read_bytes);
+    if (!piece) break;
+    if (piece->file_bytes < followed.read_bytes) {  // written anew
+      followed.map = PerfMap();
+      followed.read_bytes = 0;
+      continue;
+    }
+    followed.map.append(piece->text);
+    followed.read_bytes += piece->text.size();
+    complete = piece->text.empty();
   }
   map_bytes_ += followed.map.memory_bytes();
-  if (followed.read_bytes < size)
-    excuse(object, fmt::format("perf map {} is larger than what is read of it", followed.name));
-  else
-    excuse(object, fmt::format("perf map {} does not name the address: the code was freed before "
-                               "it was written, or is not the runtime's",
-                               followed.name));
+  excuse(object, complete
+                     ? fmt::format("perf map {} does not name the address: its code was freed "
+                                   "before it was written, or is not the runtime's",
+                                   followed.name)
+                     : fmt::format("perf map {} is larger than what is read of it", followed.name));
 }
 
 void JitMaps::excuse(ObjectId object, const std::string& reason) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -25,8 +26,8 @@ class JitMaps {
   static constexpr uint64_t kLookPauseNs = 500'000'000;  // between two looks at one map
   static constexpr size_t kMapsMax = 1024;
 
-  JitMaps(ObjectTable& objects, const Roots& roots, const Options& options)
-      : objects_(objects), roots_(roots), options_(options) {}
+  JitMaps(ObjectTable& objects, const Roots& roots, FileWorker& worker, const Options& options)
+      : objects_(objects), roots_(roots), worker_(worker), options_(options) {}
 
   // True if it is time to look for the map of this object's process (again).
   bool wants_process(ObjectId object) const;
@@ -43,18 +44,20 @@ class JitMaps {
     uint32_t user = 0;
     std::string name;  // for messages
     uint64_t looked_ns = 0;
-    Fd fd;
-    FileIdentity identity;  // device and inode of fd
+    std::shared_ptr<Fd> fd;  // shared with a reader that may hang
+    FileIdentity identity;   // device and inode of fd
     uint64_t read_bytes = 0;
     PerfMap map;
   };
   void open_best(ObjectId object, Followed& followed);
+  bool may_read_more(const Followed& followed) const;
   void read_on(ObjectId object, Followed& followed);
   void excuse(ObjectId object, const std::string& reason);
   std::vector<Place> places_of(const LiveProcess& process, RootId root) const;
 
   ObjectTable& objects_;
   const Roots& roots_;
+  FileWorker& worker_;
   const Options& options_;
   std::unordered_map<ObjectId, Followed> followed_;
   size_t map_bytes_ = 0;

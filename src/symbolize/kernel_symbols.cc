@@ -150,11 +150,6 @@ void KernelSymbols::add_bpf(uint64_t address, uint32_t bytes, std::string_view n
   names_ += '\0';
 }
 
-void KernelSymbols::remove_bpf(uint64_t address) {
-  const auto at = std::ranges::lower_bound(entries_, address, {}, &Entry::address);
-  if (at != entries_.end() && at->address == address && is_bpf(*at)) entries_.erase(at);
-}
-
 std::string kernel_function_name(std::string_view symbol) {
   constexpr std::string_view kPrefix = "bpf_prog_";
   constexpr size_t kTagDigits = 16;

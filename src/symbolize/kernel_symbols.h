@@ -49,9 +49,8 @@ class KernelSymbols {
   // Inside vmlinux, whose symbols do not change while it runs.
   bool in_vmlinux(uint64_t address) const { return address >= text_start_ && address < text_end_; }
 
-  // A BPF program was loaded or unloaded.
+  // A BPF program was loaded. It takes the place of those that it overlaps.
   void add_bpf(uint64_t address, uint32_t bytes, std::string_view name);
-  void remove_bpf(uint64_t address);
 
  private:
   struct Entry {

@@ -40,6 +40,9 @@ void KernelTable::read() {
     return;
   }
   symbols_ = KernelSymbols::parse(*kallsyms, modules ? *modules : "");
+  for (const Program& program : programs_)
+    if (!symbols_.find(program.address))
+      symbols_.add_bpf(program.address, program.bytes, program.name);
   warnings_.clear();
   if (symbols_.hidden()) warn_hidden();
 }
@@ -63,23 +66,44 @@ void KernelTable::reread_if_due() {
   read();
 }
 
-ObjectId KernelTable::object_of(uint64_t address) {
-  if (!enabled_ || symbols_.in_vmlinux(address)) return kernel_object_;
+void KernelTable::on_program_loaded(uint64_t address, uint32_t bytes, const std::string& name) {
+  if (!enabled_ || symbols_.hidden()) return;
+  if (programs_.size() >= kProgramsMax) programs_.pop_front();
+  programs_.push_back({address, bytes, name});
+  symbols_.add_bpf(address, bytes, name);
+}
+
+uint32_t KernelTable::remember(const KernelSymbol& symbol) {
+  if (remembered_.size() >= kRememberedMax) return 0;
+  const auto [known, added] = remembered_ids_.try_emplace(
+      std::pair(symbol.address, symbol.name), static_cast<uint32_t>(remembered_.size()));
+  if (added) remembered_.push_back(symbol);
+  return known->second;
+}
+
+KernelTable::Place KernelTable::place_of(uint64_t address) {
+  if (!enabled_ || symbols_.in_vmlinux(address)) return {kernel_object_, 0};
   auto symbol = symbols_.find(address);
   if (!symbol) {
     reread_if_due();
     symbol = symbols_.find(address);
   }
-  if (symbol && symbol->module == "bpf") return objects_.add_named("[bpf]", ModuleKind::kBpf);
+  if (symbol && symbol->module == "bpf")
+    return {objects_.add_named("[bpf]", ModuleKind::kBpf), remember(*symbol)};
   if (symbol && !symbol->module.empty())
-    return objects_.add_named(symbol->module, ModuleKind::kKernelModule);
+    return {objects_.add_named(symbol->module, ModuleKind::kKernelModule), remember(*symbol)};
   if (const KernelModule* module = symbols_.module_of(address))
-    return objects_.add_named(module->name, ModuleKind::kKernelModule);
-  return kernel_object_;
+    return {objects_.add_named(module->name, ModuleKind::kKernelModule), 0};
+  return {kernel_object_, 0};
 }
 
-void KernelTable::name(uint64_t address, bool return_address, FrameInfo& frame) {
-  const auto symbol = symbols_.find(address - (return_address ? 1 : 0));
+void KernelTable::name(uint64_t address, bool return_address, uint32_t remembered,
+                       FrameInfo& frame) const {
+  std::optional<KernelSymbol> symbol;
+  if (remembered != 0)
+    symbol = remembered_[remembered];
+  else if (symbols_.in_vmlinux(address))
+    symbol = symbols_.find(address - (return_address ? 1 : 0));
   if (!symbol) return;
   frame.symbol = symbol->name;
   frame.function = kernel_function_name(symbol->name);

@@ -91,15 +91,15 @@ std::optional<MappingEvent> decode_map(uint16_t misc, std::span<const std::byte>
   mapping.start = body.address;
   mapping.end = body.address + body.bytes;
   mapping.page_offset = body.page_offset;
-  mapping.backing.path = take_text(rest);
+  event.backing.path = take_text(rest);
   if ((misc & PERF_RECORD_MISC_MMAP_BUILD_ID) != 0) {
     const size_t size = std::min<size_t>(body.build_id.size, sizeof(body.build_id.bytes));
     for (size_t i = 0; i < size; ++i)
-      mapping.backing.build_id += fmt::format("{:02x}", body.build_id.bytes[i]);
+      event.backing.build_id += fmt::format("{:02x}", body.build_id.bytes[i]);
   } else {
-    mapping.backing.device = makedev(body.file.major, body.file.minor);
-    mapping.backing.inode = body.file.inode;
-    mapping.backing.generation = body.file.generation;
+    event.backing.device = makedev(body.file.major, body.file.minor);
+    event.backing.inode = body.file.inode;
+    event.backing.generation = body.file.generation;
   }
   return event;
 }
@@ -107,10 +107,9 @@ std::optional<MappingEvent> decode_map(uint16_t misc, std::span<const std::byte>
 std::optional<MappingEvent> decode_ksymbol(std::span<const std::byte> rest) {
   KsymbolBody body;
   if (!take(rest, body) || body.type != PERF_RECORD_KSYMBOL_TYPE_BPF) return std::nullopt;
+  if ((body.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER) != 0) return std::nullopt;
   MappingEvent event;
-  event.kind = (body.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER) != 0
-                   ? MappingEvent::Kind::kKernelSymbolRemoved
-                   : MappingEvent::Kind::kKernelSymbolAdded;
+  event.kind = MappingEvent::Kind::kProgramLoaded;
   event.address = body.address;
   event.bytes = body.bytes;
   event.name = take_text(rest);

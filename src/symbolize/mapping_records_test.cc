@@ -75,9 +75,9 @@ TEST(MappingRecord, TellsMappingsByInodeOrByBuildId) {
   ASSERT_TRUE(by_inode);
   EXPECT_EQ(by_inode->mapping.end, 0x4000u);
   EXPECT_EQ(by_inode->mapping.page_offset, 0x2000u);
-  EXPECT_EQ(by_inode->mapping.backing.path, "/a b");
-  EXPECT_EQ(by_inode->mapping.backing.device, makedev(8, 1));
-  EXPECT_EQ(by_inode->mapping.backing.inode, 77u);
+  EXPECT_EQ(by_inode->backing.path, "/a b");
+  EXPECT_EQ(by_inode->backing.device, makedev(8, 1));
+  EXPECT_EQ(by_inode->backing.inode, 77u);
   EXPECT_EQ(by_inode->mapping.from_ns, kTime);
 
   Body id = map_head(0x1000, 0x3000);
@@ -88,8 +88,8 @@ TEST(MappingRecord, TellsMappingsByInodeOrByBuildId) {
                          .text("/a")
                          .decode(PERF_RECORD_MMAP2, PERF_RECORD_MISC_MMAP_BUILD_ID);
   ASSERT_TRUE(by_id);
-  EXPECT_EQ(by_id->mapping.backing.build_id, "a0a1a2");
-  EXPECT_EQ(by_id->mapping.backing.inode, 0u);
+  EXPECT_EQ(by_id->backing.build_id, "a0a1a2");
+  EXPECT_EQ(by_id->backing.inode, 0u);
 }
 
 TEST(MappingRecord, RefusesMappingsThatCannotBe) {
@@ -109,7 +109,7 @@ TEST(MappingRecord, RefusesMappingsThatCannotBe) {
   EXPECT_FALSE(decode(0x1000, 0x1000, PROT_READ));
 }
 
-TEST(MappingRecord, TellsBpfSymbolsThatComeAndGo) {
+TEST(MappingRecord, TellsBpfProgramsThatAreLoaded) {
   const auto symbol = [](uint16_t type, uint16_t flags) {
     return Body()
         .put(uint64_t{0xffffffffc0000000})
@@ -119,10 +119,12 @@ TEST(MappingRecord, TellsBpfSymbolsThatComeAndGo) {
         .text("bpf_prog_x")
         .decode(PERF_RECORD_KSYMBOL);
   };
-  EXPECT_EQ(symbol(PERF_RECORD_KSYMBOL_TYPE_BPF, 0)->kind, MappingEvent::Kind::kKernelSymbolAdded);
-  EXPECT_EQ(symbol(PERF_RECORD_KSYMBOL_TYPE_BPF, PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER)->kind,
-            MappingEvent::Kind::kKernelSymbolRemoved);
-  EXPECT_EQ(symbol(PERF_RECORD_KSYMBOL_TYPE_BPF, 0)->name, "bpf_prog_x");
+  const auto loaded = symbol(PERF_RECORD_KSYMBOL_TYPE_BPF, 0);
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->kind, MappingEvent::Kind::kProgramLoaded);
+  EXPECT_EQ(loaded->name, "bpf_prog_x");
+  EXPECT_EQ(loaded->bytes, 64u);
+  EXPECT_FALSE(symbol(PERF_RECORD_KSYMBOL_TYPE_BPF, PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER));
   EXPECT_FALSE(symbol(77, 0));
 }
 

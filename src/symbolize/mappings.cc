@@ -7,26 +7,26 @@ namespace {
 
 bool agree(uint64_t a, uint64_t b) { return a == 0 || b == 0 || a == b; }
 
-// Two sightings of one mapping, or two pieces of it: same file, same file offset per address.
-bool continues(const Mapping& a, const Mapping& b) {
-  if (a.backing.is_file() != b.backing.is_file()) return false;
-  if (!a.backing.is_file()) return a.backing.path == b.backing.path;
-  return a.start - a.page_offset == b.start - b.page_offset && a.backing.path == b.backing.path &&
-         agree(a.backing.inode, b.backing.inode) &&
-         (a.backing.build_id.empty() || b.backing.build_id.empty() ||
-          a.backing.build_id == b.backing.build_id);
+bool same_file(const Backing& a, const Backing& b) {
+  return a == b || (a.path == b.path && agree(a.inode, b.inode) &&
+                    (a.build_id.empty() || b.build_id.empty() || a.build_id == b.build_id));
 }
 
-// Takes from an earlier sighting what the later one does not know.
+// Two sightings of one mapping, or two pieces of it: same file, same file offset per address.
+bool continues(const Mapping& a, const Mapping& b) {
+  const Backing& x = *a.backing;
+  const Backing& y = *b.backing;
+  if (!x.is_file() || !y.is_file()) return x.path == y.path;
+  return a.start - a.page_offset == b.start - b.page_offset && same_file(x, y);
+}
+
+// Takes from an earlier sighting what the later one does not know: /proc tells the inode, an event
+// may tell the build id, which says more.
 void inherit(Mapping& later, const Mapping& earlier) {
   later.from_ns = std::min(later.from_ns, earlier.from_ns);
   if (later.object == kUnidentified) later.object = earlier.object;
-  if (later.backing.build_id.empty()) later.backing.build_id = earlier.backing.build_id;
-  if (later.backing.inode == 0) {
-    later.backing.device = earlier.backing.device;
-    later.backing.inode = earlier.backing.inode;
-    later.backing.generation = earlier.backing.generation;
-  }
+  if (later.backing->build_id.empty() && !earlier.backing->build_id.empty())
+    later.backing = earlier.backing;
 }
 
 uint64_t distance(const Mapping& mapping, uint64_t time_ns) {
@@ -35,6 +35,29 @@ uint64_t distance(const Mapping& mapping, uint64_t time_ns) {
 }
 
 }  // namespace
+
+const std::shared_ptr<const Backing>& anonymous_backing() {
+  static const auto backing = std::make_shared<const Backing>();
+  return backing;
+}
+
+std::shared_ptr<const Backing> Backings::intern(Backing backing) {
+  const std::hash<std::string> hash_of;
+  const size_t hash = hash_of(backing.path) ^ hash_of(backing.build_id) * 31 ^
+                      (backing.inode + backing.generation) * 0x9e3779b97f4a7c15ull;
+  const auto [first, last] = known_.equal_range(hash);
+  for (auto at = first; at != last; ++at)
+    if (auto known = at->second.lock(); known && *known == backing) return known;
+  if (known_.size() >= sweep_at_) sweep();
+  auto added = std::make_shared<const Backing>(std::move(backing));
+  known_.emplace(hash, added);
+  return added;
+}
+
+void Backings::sweep() {
+  std::erase_if(known_, [](const auto& item) { return item.second.expired(); });
+  sweep_at_ = std::max(kSweepAt, 2 * known_.size());
+}
 
 void Mappings::retire(Mapping mapping, uint64_t to_ns) {
   mapping.to_ns = std::max(to_ns, mapping.from_ns);
@@ -52,7 +75,7 @@ void Mappings::add(Mapping mapping) {
   for (; last != live_.end() && last->start < mapping.end; ++last) {
     if (continues(*last, mapping)) {
       const uint64_t start = std::min(mapping.start, last->start);
-      if (mapping.backing.is_file()) mapping.page_offset -= mapping.start - start;
+      if (mapping.backing->is_file()) mapping.page_offset -= mapping.start - start;
       mapping.start = start;
       mapping.end = std::max(mapping.end, last->end);
       inherit(mapping, *last);
@@ -84,18 +107,18 @@ void Mappings::replace_all(std::vector<Mapping> current, uint64_t now_ns) {
   std::vector<Mapping> old = std::move(live_);
   live_.clear();
   if (current.size() > kLiveMax) current.resize(kLiveMax);
+  std::ranges::sort(current, {}, &Mapping::start);
   for (Mapping& mapping : old) {
-    const auto seen = std::ranges::find_if(current, [&](const Mapping& now) {
-      return now.start < mapping.end && now.end > mapping.start && continues(now, mapping);
-    });
-    if (seen == current.end()) {
+    auto seen = std::ranges::partition_point(
+        current, [&](const Mapping& now) { return now.end <= mapping.start; });
+    while (seen != current.end() && seen->start < mapping.end && !continues(*seen, mapping)) ++seen;
+    if (seen == current.end() || seen->start >= mapping.end) {
       retire(std::move(mapping), now_ns);
     } else {
       inherit(*seen, mapping);
     }
   }
   live_ = std::move(current);
-  std::ranges::sort(live_, {}, &Mapping::start);
 }
 
 Mapping* Mappings::find(uint64_t address, uint64_t time_ns) {

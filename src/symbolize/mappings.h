@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace dwell::symbolize {
@@ -22,7 +24,23 @@ struct Backing {
   std::string build_id;  // lowercase hex, "" if unknown
 
   bool is_file() const { return !path.empty() && path.front() == '/' && path != "//anon"; }
+  bool operator==(const Backing&) const = default;
 };
+
+// One copy of each backing: the same few libraries are mapped by every process.
+class Backings {
+ public:
+  std::shared_ptr<const Backing> intern(Backing backing);
+  size_t size() const { return known_.size(); }
+
+ private:
+  static constexpr size_t kSweepAt = 4096;
+  void sweep();
+  std::unordered_multimap<size_t, std::weak_ptr<const Backing>> known_;
+  size_t sweep_at_ = kSweepAt;
+};
+
+const std::shared_ptr<const Backing>& anonymous_backing();
 
 struct Mapping {
   uint64_t start = 0;
@@ -30,9 +48,8 @@ struct Mapping {
   uint64_t page_offset = 0;
   uint64_t from_ns = 0;
   uint64_t to_ns = UINT64_MAX;
-  Backing backing;
-  uint32_t object = kUnidentified;  // ObjectId once its file was opened
-  std::string failure;              // why it was not, "" if never tried
+  std::shared_ptr<const Backing> backing = anonymous_backing();  // shared between processes
+  uint32_t object = kUnidentified;                               // ObjectId once it was identified
 
   bool holds(uint64_t address) const { return address >= start && address < end; }
   bool held_at(uint64_t time_ns) const { return time_ns >= from_ns && time_ns < to_ns; }

@@ -12,14 +12,16 @@ Mapping file(const std::string& path, uint64_t start, uint64_t end, uint64_t fro
   mapping.end = end;
   mapping.page_offset = page_offset;
   mapping.from_ns = from_ns;
-  mapping.backing.path = path;
-  mapping.backing.inode = path.empty() ? 0 : inode;
+  Backing backing;
+  backing.path = path;
+  backing.inode = path.empty() ? 0 : inode;
+  mapping.backing = std::make_shared<const Backing>(backing);
   return mapping;
 }
 
 std::string path_at(Mappings& mappings, uint64_t address, uint64_t time_ns) {
   const Mapping* mapping = mappings.find(address, time_ns);
-  return mapping == nullptr ? "none" : mapping->backing.path;
+  return mapping == nullptr ? "none" : mapping->backing->path;
 }
 
 TEST(MappingsTest, TellTwoLibrariesAtOneAddressApartByTime) {
@@ -43,7 +45,7 @@ TEST(MappingsTest, KeepTheFileOffsetOfThePiecesThatRemain) {
   EXPECT_EQ(right->start, 0x5000u);
   EXPECT_EQ(right->page_offset, 0x8000u);
   const Mapping* covered = mappings.find(0x4000, 15);
-  EXPECT_EQ(covered->backing.path, "/a");
+  EXPECT_EQ(covered->backing->path, "/a");
   EXPECT_EQ(covered->page_offset + (0x4000 - covered->start), 0x7000u);
 }
 
@@ -86,6 +88,25 @@ TEST(MappingsTest, ForgetTheOldestPastBeyondTheirBound) {
   EXPECT_EQ(path_at(mappings, 0x1000, 3 * Mappings::kPastMax * 10 - 15),
             "/lib" + std::to_string(3 * Mappings::kPastMax - 2));
   EXPECT_EQ(mappings.live().size(), 1u);
+}
+
+TEST(BackingsTest, HoldOneCopyOfEachAndForgetWhatNobodyMaps) {
+  Backings backings;
+  Backing libc;
+  libc.path = "/libc.so.6";
+  libc.inode = 7;
+  const auto one = backings.intern(libc);
+  EXPECT_EQ(backings.intern(libc), one);
+  libc.generation = 1;
+  EXPECT_NE(backings.intern(libc), one);
+  for (uint64_t i = 0; i < 100'000; ++i) {
+    libc.inode = 1000 + i;
+    backings.intern(libc);
+  }
+  EXPECT_LT(backings.size(), 10'000u);
+  libc.generation = 0;
+  libc.inode = 7;
+  EXPECT_EQ(backings.intern(libc), one);
 }
 
 }  // namespace

@@ -17,6 +17,20 @@ namespace {
 
 int64_t unix_ns(const statx_timestamp& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
+bool reports_other_inodes(int fd) {
+  struct statfs st;
+  if (fstatfs(fd, &st) != 0) return false;
+  return st.f_type == OVERLAYFS_SUPER_MAGIC || st.f_type == BTRFS_SUPER_MAGIC;
+}
+
+ElfSummary summarize(int fd, const std::string& name) {
+  const auto bytes = FileBytes::of_file(fd, name);
+  if (!bytes) return {{}, "", bytes.error().message};
+  const auto elf = ElfFile::read(*bytes);
+  if (!elf) return {{}, "", elf.error().message};
+  return {elf->segments(), elf->build_id(), ""};
+}
+
 // `place` is an O_PATH descriptor: nothing has been opened yet.
 Result<OpenedFile> open_if_regular(const Fd& place, const std::string& name) {
   struct statx st;
@@ -27,6 +41,9 @@ Result<OpenedFile> open_if_regular(const Fd& place, const std::string& name) {
              O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return errno_error(errno, "cannot open " + name);
   OpenedFile file;
+  file.elf = summarize(fd.get(), name);
+  file.owner = st.stx_uid;
+  file.unsure_inode = reports_other_inodes(fd.get());
   file.fd = std::move(fd);
   file.identity = {makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino, unix_ns(st.stx_mtime),
                    st.stx_size};
@@ -65,12 +82,6 @@ Result<OpenedFile> open_in_root(int root_fd, const std::string& path, FinalLink 
   return open_if_regular(place, path);
 }
 
-bool reports_other_inodes(int fd) {
-  struct statfs st;
-  if (fstatfs(fd, &st) != 0) return false;
-  return st.f_type == OVERLAYFS_SUPER_MAGIC || st.f_type == BTRFS_SUPER_MAGIC;
-}
-
 Roots::Roots() {
   Fd own(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   ids_[key_of("/proc/self")] = kOwn;
@@ -84,6 +95,8 @@ Roots::Key Roots::key_of(const std::string& directory) {
   if (stat((directory + "/root").c_str(), &root) != 0) return {};
   return {space.st_ino, root.st_dev, root.st_ino};
 }
+
+Fd Roots::copy(RootId root) const { return Fd(fcntl(roots_[root].get(), F_DUPFD_CLOEXEC, 0)); }
 
 RootId Roots::of(const LiveProcess& process) {
   const Key key = key_of(process.directory());

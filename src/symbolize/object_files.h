@@ -13,6 +13,8 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "symbolize/elf_file.h"
+#include "symbolize/file_worker.h"
 #include "symbolize/live_process.h"
 
 namespace dwell::symbolize {
@@ -26,11 +28,21 @@ struct FileIdentity {
   auto operator<=>(const FileIdentity&) const = default;
 };
 
+// What the head of the file says, read while opening it.
+struct ElfSummary {
+  std::vector<LoadSegment> segments;
+  std::string build_id;  // "" if none
+  std::string failure;   // why it is no ELF file, "" if it is one
+};
+
 struct OpenedFile {
   Fd fd;
   FileIdentity identity;
-  int64_t born_unix_ns = 0;  // birth of the inode or, where unknown, its last change
-  bool deleted = false;      // no name leads to it any more
+  ElfSummary elf;
+  uint32_t owner = 0;         // uid
+  bool unsure_inode = false;  // maps may print another inode than stat does: overlayfs, btrfs
+  int64_t born_unix_ns = 0;   // birth of the inode or, where unknown, its last change
+  bool deleted = false;       // no name leads to it any more
 };
 
 // The file of the mapping [start, end), through /proc/PID/map_files: deleted files and files of
@@ -44,8 +56,14 @@ enum class FinalLink { kFollow, kRefuse };
 Result<OpenedFile> open_in_root(int root_fd, const std::string& path,
                                 FinalLink final_link = FinalLink::kFollow);
 
-// True if maps may print another device and inode than stat does: overlayfs, btrfs.
-bool reports_other_inodes(int fd);
+// The result of opening a file on a worker's thread; an error if that did not answer.
+template <typename Open>
+Result<OpenedFile> open_patiently(FileWorker& worker, const std::string& name, Open open) {
+  auto opened = worker.run(std::move(open));
+  if (opened) return std::move(*opened);
+  return runtime_error("cannot open " + name +
+                       ": no answer in time; a dead network or FUSE mount?");
+}
 
 using RootId = uint32_t;
 
@@ -59,6 +77,8 @@ class Roots {
   // Our own root if the process' root cannot be opened or there are too many.
   RootId of(const LiveProcess& process);
   int fd(RootId root) const { return roots_[root].get(); }
+  // A descriptor of the caller's own.
+  Fd copy(RootId root) const;
   static constexpr RootId kOwn = 0;
 
  private:

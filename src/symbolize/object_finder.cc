@@ -10,24 +10,12 @@ namespace {
 
 constexpr uint64_t kHighest32BitEnd = uint64_t{1} << 32;
 
-bool same_backing(const Backing& a, const Backing& b) {
-  if (a.path != b.path || a.build_id != b.build_id) return false;
-  return a.device == b.device && a.inode == b.inode && a.generation == b.generation;
-}
-
 // A moment of CLOCK_MONOTONIC on the wall clock, which file times are in.
 int64_t unix_time_of(uint64_t monotonic_ns) {
   timespec wall{};
   clock_gettime(CLOCK_REALTIME, &wall);
   const int64_t now = wall.tv_sec * int64_t{1'000'000'000} + wall.tv_nsec;
   return now - static_cast<int64_t>(monotonic_now_ns() - monotonic_ns);
-}
-
-std::string build_id_of(const OpenedFile& file) {
-  const auto bytes = FileBytes::of_file(file.fd.get(), "file");
-  if (!bytes) return {};
-  const auto elf = ElfFile::read(*bytes);
-  return elf ? elf->build_id() : std::string();
 }
 
 bool same_inode(const OpenedFile& file, const Backing& backing) {
@@ -37,11 +25,11 @@ bool same_inode(const OpenedFile& file, const Backing& backing) {
 
 // Is the file that a path leads to the one that was mapped? "" if so, else why not.
 std::string difference(const OpenedFile& file, const Mapping& mapping, bool alive) {
-  const Backing& backing = mapping.backing;
+  const Backing& backing = *mapping.backing;
   if (!backing.build_id.empty())
-    return build_id_of(file) == backing.build_id ? "" : "another build of the file is there now";
+    return file.elf.build_id == backing.build_id ? "" : "another build of the file is there now";
   if (!same_inode(file, backing)) {
-    const bool unsure = reports_other_inodes(file.fd.get()) || backing.inode == 0;
+    const bool unsure = file.unsure_inode || backing.inode == 0;
     return alive && unsure ? "" : "another file is there now";
   }
   if (alive) return "";  // the mapping holds the inode: its number cannot have been given again
@@ -81,7 +69,7 @@ void ObjectFinder::remember(const Backing& backing, ObjectId object) {
 
 ObjectId ObjectFinder::find(Image& image, Mapping& mapping, const LiveProcess* process) {
   if (mapping.object != kUnidentified) return mapping.object;
-  const std::string& path = mapping.backing.path;
+  const std::string& path = mapping.backing->path;
   if (path == "[vdso]") {
     mapping.object = find_vdso(mapping, process);
   } else if (path == "[vsyscall]") {
@@ -90,11 +78,11 @@ ObjectId ObjectFinder::find(Image& image, Mapping& mapping, const LiveProcess* p
   } else if (path == "[uprobes]" || path == "[heap]" || path == "[stack]") {
     mapping.object = objects_.add_named(path, ModuleKind::kAnonymous);
     objects_.set_excuse(mapping.object, {"code outside any file", ""});
-  } else if (is_anonymous(mapping.backing)) {
+  } else if (is_anonymous(*mapping.backing)) {
     return anonymous(image);  // not noted in the mapping, which forked children share
   } else {
     const ObjectId id = find_file(image, mapping, process);
-    if (!is_anonymous(mapping.backing)) mapping.object = id;
+    if (!is_anonymous(*mapping.backing)) mapping.object = id;
     return id;
   }
   return mapping.object;
@@ -119,9 +107,8 @@ ObjectId ObjectFinder::find_vdso(const Mapping& mapping, const LiveProcess* proc
 
 ObjectId ObjectFinder::find_file(Image& image, Mapping& mapping, const LiveProcess* process) {
   for (const Mapping& other : image.mappings->live())
-    if (other.object != kUnidentified && same_backing(other.backing, mapping.backing))
-      return other.object;
-  if (const auto known = seen(mapping.backing)) return *known;
+    if (other.object != kUnidentified && other.backing == mapping.backing) return other.object;
+  if (const auto known = seen(*mapping.backing)) return *known;
   failure_.clear();
   std::optional<ObjectId> id;
   if (process != nullptr) {
@@ -132,28 +119,31 @@ ObjectId ObjectFinder::find_file(Image& image, Mapping& mapping, const LiveProce
   if (!id) return give_up(mapping, process != nullptr);
   // A JIT may map its code twice through a memfd: that is code without a file.
   if (objects_.info(*id).kind == ModuleKind::kMemfd && !objects_.is_elf(*id)) {
-    mapping.backing = {};
+    mapping.backing = anonymous_backing();
     return anonymous(image);
   }
-  remember(mapping.backing, *id);
+  remember(*mapping.backing, *id);
   return *id;
 }
 
 std::optional<ObjectId> ObjectFinder::open_mapped(const Image& image, const Mapping& mapping,
                                                   const LiveProcess& process) {
-  std::string link;
-  auto file = open_mapped_file(process, mapping.start, mapping.end, &link);
+  auto link = std::make_shared<std::string>();
+  auto file = open_patiently(worker_, mapping.backing->path,
+                             [process, link, start = mapping.start, end = mapping.end] {
+                               return open_mapped_file(process, start, end, link.get());
+                             });
   if (!file) {
     failure_ = file.error().message;
     return std::nullopt;
   }
   // The range may hold another file by now.
-  const std::string& path = mapping.backing.path;
+  const std::string& path = mapping.backing->path;
   const std::string root = process.root_link();
-  const bool same_path = link == path || (root.size() > 1 && link == root + path);
-  const bool same = mapping.backing.build_id.empty()
-                        ? same_path || same_inode(*file, mapping.backing)
-                        : build_id_of(*file) == mapping.backing.build_id;
+  const bool same_path = *link == path || (root.size() > 1 && *link == root + path);
+  const bool same = mapping.backing->build_id.empty()
+                        ? same_path || same_inode(*file, *mapping.backing)
+                        : file->elf.build_id == mapping.backing->build_id;
   if (!same) {
     failure_ = "another file is mapped there now";
     return std::nullopt;
@@ -163,25 +153,29 @@ std::optional<ObjectId> ObjectFinder::open_mapped(const Image& image, const Mapp
 
 std::optional<ObjectId> ObjectFinder::open_program(const Image& image, const Mapping& mapping,
                                                    const LiveProcess& process) {
-  if (mapping.backing.path != image.executable) return std::nullopt;
-  auto file = open_executable(process);
+  if (mapping.backing->path != image.executable) return std::nullopt;
+  auto file = open_patiently(worker_, mapping.backing->path,
+                             [process] { return open_executable(process); });
   if (!file) {
     failure_ = file.error().message;
     return std::nullopt;
   }
   const std::string why = difference(*file, mapping, true);
-  if (why.empty()) return objects_.add_file(std::move(*file), mapping.backing.path, image.root);
+  if (why.empty()) return objects_.add_file(std::move(*file), mapping.backing->path, image.root);
   failure_ = why;
   return std::nullopt;
 }
 
 std::optional<ObjectId> ObjectFinder::open_by_path(const Image& image, const Mapping& mapping,
                                                    bool alive) {
-  const std::string& path = mapping.backing.path;
+  const std::string& path = mapping.backing->path;
   const std::string unescaped = unescape_newlines(path);
   for (const RootId root : {image.root, Roots::kOwn}) {
     for (const std::string& candidate : {path, unescaped}) {
-      auto file = open_in_root(roots_.fd(root), candidate);
+      auto file = open_patiently(worker_, candidate,
+                                 [candidate, from = std::make_shared<Fd>(roots_.copy(root))] {
+                                   return open_in_root(from->get(), candidate);
+                                 });
       if (!file) {
         if (failure_.empty()) failure_ = file.error().message;
         continue;
@@ -197,11 +191,11 @@ std::optional<ObjectId> ObjectFinder::open_by_path(const Image& image, const Map
 }
 
 ObjectId ObjectFinder::give_up(const Mapping& mapping, bool alive) {
-  const std::string_view bare = without_deleted_mark(mapping.backing.path);
-  const bool deleted = bare.size() != mapping.backing.path.size();
+  const std::string_view bare = without_deleted_mark(mapping.backing->path);
+  const bool deleted = bare.size() != mapping.backing->path.size();
   const ObjectId id =
       objects_.add_named(std::string(bare), deleted ? ModuleKind::kDeletedFile : ModuleKind::kFile,
-                         mapping.backing.build_id);
+                         mapping.backing->build_id);
   if (objects_.excuse(id).reason.empty())
     objects_.set_excuse(id, {failure_, alive ? "run dwell as root (CAP_SYS_ADMIN or "
                                                "CAP_CHECKPOINT_RESTORE)"

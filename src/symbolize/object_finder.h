@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "symbolize/file_worker.h"
 #include "symbolize/live_process.h"
 #include "symbolize/object_table.h"
 #include "symbolize/process_maps.h"
@@ -18,7 +19,8 @@ bool is_anonymous(const Backing& backing);
 
 class ObjectFinder {
  public:
-  ObjectFinder(ObjectTable& objects, Roots& roots) : objects_(objects), roots_(roots) {}
+  ObjectFinder(ObjectTable& objects, const Roots& roots, FileWorker& worker)
+      : objects_(objects), roots_(roots), worker_(worker) {}
 
   // Notes it in mapping.object, but for anonymous code. `process` is nullptr once it has ended.
   ObjectId find(Image& image, Mapping& mapping, const LiveProcess* process);
@@ -40,7 +42,8 @@ class ObjectFinder {
   ObjectId give_up(const Mapping& mapping, bool alive);
 
   ObjectTable& objects_;
-  Roots& roots_;
+  const Roots& roots_;
+  FileWorker& worker_;
   std::string failure_;  // of the last attempt
   std::unordered_map<std::string, ObjectId> seen_;
 };

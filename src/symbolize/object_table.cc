@@ -1,5 +1,7 @@
 #include "symbolize/object_table.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "symbolize/symbol_loader.h"
@@ -23,7 +25,8 @@ Naming naming_of(const std::string& path, bool deleted) {
 
 }  // namespace
 
-ObjectTable::ObjectTable(const Options& options, Roots& roots) : options_(options), roots_(roots) {
+ObjectTable::ObjectTable(const Options& options, const Roots& roots, FileWorker& worker)
+    : options_(options), roots_(roots), worker_(worker) {
   Entry unknown;
   unknown.info.path = "[unknown]";
   unknown.tried = true;
@@ -50,14 +53,11 @@ ObjectId ObjectTable::add_file(OpenedFile file, const std::string& path, RootId 
   entry.identity = file.identity;
   entry.root = root;
   entry.is_file = true;
-  const auto bytes = FileBytes::of_file(file.fd.get(), path);
-  const auto elf = bytes ? ElfFile::read(*bytes) : Result<ElfFile>(std::unexpected(bytes.error()));
-  if (elf) {
-    entry.segments = elf->segments();
-    entry.info.build_id = elf->build_id();
-  } else {
+  entry.segments = std::move(file.elf.segments);
+  entry.info.build_id = file.elf.build_id;
+  if (!file.elf.failure.empty()) {
     entry.tried = true;
-    entry.excuse = {elf.error().message, "none: the file holds no symbols in ELF form"};
+    entry.excuse = {file.elf.failure, "none: the file holds no symbols in ELF form"};
   }
   const auto build = std::pair(entry.info.build_id, file.identity.bytes);
   if (!build.first.empty()) {
@@ -149,7 +149,11 @@ void ObjectTable::close_oldest() {
 bool ObjectTable::reopen(ObjectId object) {
   Entry& entry = entries_[object];
   for (const RootId root : {entry.root, Roots::kOwn}) {
-    auto file = open_in_root(roots_.fd(root), entry.info.path);
+    auto file =
+        open_patiently(worker_, entry.info.path,
+                       [path = entry.info.path, from = std::make_shared<Fd>(roots_.copy(root))] {
+                         return open_in_root(from->get(), path);
+                       });
     if (!file) continue;
     const auto known = by_identity_.find(file->identity);
     if (known == by_identity_.end() || known->second != object) continue;
@@ -166,6 +170,32 @@ const SymbolTable* ObjectTable::symbols(ObjectId object) {
   return entry.symbols.get();
 }
 
+// Owns all it needs: it may go on after us.
+std::function<LoadedSymbols()> ObjectTable::load_task(const Entry& entry) const {
+  struct Input {
+    Fd file, target_root, own_root;
+    std::string image, path, debug_dir;
+    bool is_file;
+    size_t memory_max;
+  };
+  auto input = std::make_shared<Input>();
+  if (entry.is_file) input->file = Fd(fcntl(entry.fd.get(), F_DUPFD_CLOEXEC, 0));
+  input->target_root = roots_.copy(entry.root);
+  input->own_root = roots_.copy(Roots::kOwn);
+  input->image = entry.image;
+  input->path = entry.info.path;
+  input->debug_dir = options_.debug_dir;
+  input->is_file = entry.is_file;
+  input->memory_max = options_.symbol_bytes_max;
+  return [input]() -> LoadedSymbols {
+    const auto bytes = input->is_file ? FileBytes::of_file(input->file.get(), input->path)
+                                      : Result<FileBytes>(FileBytes::of_memory(input->image));
+    if (!bytes) return {nullptr, bytes.error().message, ""};
+    const DebugPlaces places{input->target_root.get(), input->own_root.get(), input->debug_dir};
+    return load_symbols(*bytes, input->path, places, input->memory_max);
+  };
+}
+
 void ObjectTable::load(ObjectId object) {
   Entry& entry = entries_[object];
   entry.tried = true;
@@ -174,17 +204,11 @@ void ObjectTable::load(ObjectId object) {
                     "raise the limit of open files"};
     return;
   }
-  const auto bytes = entry.is_file ? FileBytes::of_file(entry.fd.get(), entry.info.path)
-                                   : Result<FileBytes>(FileBytes::of_memory(entry.image));
-  if (!bytes) {
-    entry.excuse = {bytes.error().message, ""};
-    return;
-  }
-  const DebugPlaces places{roots_.fd(entry.root), roots_.fd(Roots::kOwn), options_.debug_dir};
-  LoadedSymbols loaded = load_symbols(*bytes, entry.info.path, places, options_.symbol_bytes_max);
+  auto loaded = worker_.run(load_task(entry), kLoadPatience);
+  if (!loaded) loaded.emplace(nullptr, "reading the file took too long", "is its mount alive?");
   ++tables_loaded_;
-  entry.excuse = {loaded.reason, loaded.remedy};
-  entry.symbols = std::move(loaded.table);
+  entry.excuse = {loaded->reason, loaded->remedy};
+  entry.symbols = std::move(loaded->table);
   if (entry.symbols == nullptr) return;
   symbol_bytes_ += entry.symbols->memory_bytes();
   loaded_.push_front(object);

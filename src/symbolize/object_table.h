@@ -6,6 +6,7 @@
 // when the first name is asked for, once, and held within `symbol_bytes_max`.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 
 #include "symbolize/elf_file.h"
 #include "symbolize/object_files.h"
+#include "symbolize/symbol_loader.h"
 #include "symbolize/symbol_table.h"
 #include "symbolize/symbolizer.h"
 
@@ -29,8 +31,9 @@ struct Excuse {
 class ObjectTable {
  public:
   static constexpr size_t kObjectsMax = 1 << 20;
+  static constexpr int kLoadPatience = 10;  // a table of a gigabyte from a cold disk
 
-  ObjectTable(const Options& options, Roots& roots);
+  ObjectTable(const Options& options, const Roots& roots, FileWorker& worker);
 
   // The object of an opened file; the path and root are where it can be found again.
   ObjectId add_file(OpenedFile file, const std::string& path, RootId root);
@@ -81,10 +84,12 @@ class ObjectTable {
   void close_oldest();
   bool reopen(ObjectId object);
   void load(ObjectId object);
+  std::function<LoadedSymbols()> load_task(const Entry& entry) const;
   void fit_budget(ObjectId newest);
 
   const Options options_;
-  Roots& roots_;
+  const Roots& roots_;
+  FileWorker& worker_;
   std::vector<Entry> entries_;
   std::map<FileIdentity, ObjectId> by_identity_;
   std::map<std::pair<std::string, uint64_t>, ObjectId> by_build_id_;

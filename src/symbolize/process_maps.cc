@@ -37,19 +37,14 @@ std::optional<uint64_t> misfit(const Life& life, const ProcessKey& key) {
   return UINT64_MAX;
 }
 
-Mapping to_mapping(const MapsLine& line, const std::string& root_prefix, uint64_t from_ns) {
-  Mapping mapping;
-  mapping.start = line.start;
-  mapping.end = line.end;
-  mapping.page_offset = line.page_offset;
-  mapping.from_ns = from_ns;
-  mapping.backing.path = line.path;
-  // /proc prints paths as we see them, events as the process does; a chrooted process differs.
-  if (root_prefix.size() > 1 && line.path.starts_with(root_prefix + "/"))
-    mapping.backing.path.erase(0, root_prefix.size());
-  mapping.backing.device = makedev(line.device_major, line.device_minor);
-  mapping.backing.inode = line.inode;
-  return mapping;
+struct Reading {
+  std::vector<MapsLine> lines;
+  std::string root_link, executable, command_line;
+};
+
+Reading read_all_of(const LiveProcess& process) {
+  return {process.executable_maps(), process.root_link(), process.executable(),
+          process.command_line()};
 }
 
 // The image in force at that time: the last that had begun, else the first.
@@ -81,7 +76,7 @@ Mappings& Image::own_mappings() {
   return *mappings;
 }
 
-ProcessMaps::ProcessMaps(Roots& roots) : roots_(roots) {}
+ProcessMaps::ProcessMaps(Roots& roots, FileWorker& worker) : roots_(roots), worker_(worker) {}
 
 Life& ProcessMaps::add_life(uint32_t pid) {
   if (births_.size() >= kLivesMax) drop_oldest();
@@ -151,7 +146,7 @@ void ProcessMaps::on_fork(uint32_t parent_pid, uint32_t pid, uint64_t time_ns) {
   const Image& parent = current_life(parent_pid, time_ns).current();
   auto image = std::make_unique<Image>(parent);
   image->begin_ns = time_ns;
-  image->read_ns = image->tried_ns = 0;
+  image->read_ns = image->next_read_ns = 0;
   image->anonymous_object = kUnidentified;
   Life& child = add_life(pid);
   child.fork_ns = time_ns;
@@ -161,7 +156,13 @@ void ProcessMaps::on_fork(uint32_t parent_pid, uint32_t pid, uint64_t time_ns) {
 void ProcessMaps::on_exec(uint32_t pid, uint64_t time_ns) {
   Life& life = current_life(pid, time_ns);
   Image& old = life.current();
-  if (old.read_ns > time_ns) {  // what /proc said is already the new image
+  if (old.read_ns > time_ns) {
+    // What /proc said is already the new image. Of the one before nothing is known, and it must
+    // not get the names of this one.
+    auto before = std::make_unique<Image>();
+    before->begin_ns = old.begin_ns;
+    if (life.images.size() < kImagesMax)
+      life.images.insert(life.images.end() - 1, std::move(before));
     old.begin_ns = std::max(old.begin_ns, time_ns);
     return;
   }
@@ -176,8 +177,8 @@ void ProcessMaps::on_exec(uint32_t pid, uint64_t time_ns) {
 Image& ProcessMaps::on_map(uint32_t pid, Mapping mapping) {
   Life& life = current_life(pid, mapping.from_ns);
   Image& image = *life.images[image_at(life, mapping.from_ns)];
-  if (image.executable.empty() && mapping.backing.is_file())
-    image.executable = mapping.backing.path;  // exec maps the program first
+  if (image.executable.empty() && mapping.backing->is_file())
+    image.executable = mapping.backing->path;  // exec maps the program first
   image.own_mappings().add(std::move(mapping));
   return image;
 }
@@ -191,7 +192,7 @@ Image& ProcessMaps::image(const ProcessKey& key, uint64_t time_ns) {
   Image& candidate = *owner.images[index];
   if (!candidate.exec_id) {
     const bool settled = index == 0 || time_ns - candidate.begin_ns >= kExecSettleNs;
-    if (settled) candidate.exec_id = key.exec_id;
+    (settled ? candidate.exec_id : candidate.likely_exec_id) = key.exec_id;
     return candidate;
   }
   // An exec that no event told of.
@@ -201,12 +202,22 @@ Image& ProcessMaps::image(const ProcessKey& key, uint64_t time_ns) {
                       later ? time_ns : candidate.begin_ns);
 }
 
+Image& ProcessMaps::likely_image(const ProcessKey& key) {
+  Life& owner = life(key);
+  for (const auto& image : owner.images)
+    if (image->exec_id == key.exec_id) return *image;
+  Image& current = owner.current();
+  if (!current.exec_id) current.likely_exec_id = key.exec_id;
+  return current;
+}
+
 const Image* ProcessMaps::find_image(const ProcessKey& key) const {
   const Life* owner = find_life(key);
   if (owner == nullptr) return nullptr;
-  for (const auto& image : owner->images)
-    if (image->exec_id == key.exec_id) return image.get();
-  return owner->images.back()->exec_id ? nullptr : owner->images.back().get();
+  for (const auto id : {&Image::exec_id, &Image::likely_exec_id})
+    for (const auto& image : owner->images)
+      if ((*image).*id == key.exec_id) return image.get();
+  return nullptr;
 }
 
 std::optional<LiveProcess> ProcessMaps::live(const ProcessKey& key, const Image& image) {
@@ -218,26 +229,46 @@ std::optional<LiveProcess> ProcessMaps::live(const ProcessKey& key, const Image&
 }
 
 void ProcessMaps::read_maps(const ProcessKey& key, Image& image) {
-  const uint64_t now_ns = monotonic_now_ns();
-  if (image.tried_ns != 0 && now_ns - image.tried_ns < kReadPauseNs) return;
-  image.tried_ns = now_ns;
+  const uint64_t start_ns = monotonic_now_ns();
+  if (start_ns < image.next_read_ns) return;
   if (const auto process = live(key, image)) read_from(*process, image);
+  const uint64_t end_ns = monotonic_now_ns();
+  // A process can have so many mappings that reading them all the time would be all that we do.
+  image.next_read_ns = end_ns + std::max(kReadPauseNs, kReadShare * (end_ns - start_ns));
+}
+
+Mapping ProcessMaps::to_mapping(const MapsLine& line, const std::string& root_prefix,
+                                uint64_t from_ns) {
+  Mapping mapping;
+  mapping.start = line.start;
+  mapping.end = line.end;
+  mapping.page_offset = line.page_offset;
+  mapping.from_ns = from_ns;
+  Backing backing;
+  backing.path = line.path;
+  // /proc prints paths as we see them, events as the process does; a chrooted process differs.
+  if (root_prefix.size() > 1 && line.path.starts_with(root_prefix + "/"))
+    backing.path.erase(0, root_prefix.size());
+  backing.device = makedev(line.device_major, line.device_minor);
+  backing.inode = line.inode;
+  mapping.backing = backings_.intern(std::move(backing));
+  return mapping;
 }
 
 void ProcessMaps::read_from(const LiveProcess& process, Image& image) {
-  const std::string root_link = process.root_link();
   const uint64_t appeared_ns = image.read_ns != 0 ? image.read_ns : image.begin_ns;
   const uint64_t now_ns = monotonic_now_ns();
-  std::vector<Mapping> mappings;
-  for (const MapsLine& line : process.executable_maps())
-    mappings.push_back(to_mapping(line, root_link, appeared_ns));
+  // Reading maps and arguments waits for the lock of the address space, which may be held long.
+  const auto reading = worker_.run([process] { return read_all_of(process); });
   image.read_ns = now_ns;
-  if (mappings.empty()) return;  // a kernel thread, or it is exiting: keep what is known
+  if (!reading || reading->lines.empty())
+    return;  // a kernel thread, or exiting: keep what is known
+  std::vector<Mapping> mappings;
+  for (const MapsLine& line : reading->lines)
+    mappings.push_back(to_mapping(line, reading->root_link, appeared_ns));
   image.own_mappings().replace_all(std::move(mappings), now_ns);
-  if (const std::string executable = process.executable(); !executable.empty())
-    image.executable = executable;
-  if (const std::string command_line = process.command_line(); !command_line.empty())
-    image.command_line = command_line;
+  if (!reading->executable.empty()) image.executable = reading->executable;
+  if (!reading->command_line.empty()) image.command_line = reading->command_line;
   image.root = roots_.of(process);
 }
 

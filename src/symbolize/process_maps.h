@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "symbolize/file_worker.h"
 #include "symbolize/live_process.h"
 #include "symbolize/mappings.h"
 #include "symbolize/object_files.h"
@@ -24,12 +25,13 @@ namespace dwell::symbolize {
 struct Image {
   uint64_t begin_ns = 0;
   std::optional<uint32_t> exec_id;
+  std::optional<uint32_t> likely_exec_id;  // of a stack taken right after the exec event
   // Shared between a process and its forked children until one of them changes.
   std::shared_ptr<Mappings> mappings = std::make_shared<Mappings>();
   std::string executable;
   std::string command_line;
-  uint64_t read_ns = 0;   // when /proc was last read for it, 0: never
-  uint64_t tried_ns = 0;  // when that was last tried
+  uint64_t read_ns = 0;       // when /proc was last read for it, 0: never
+  uint64_t next_read_ns = 0;  // not before this
   RootId root = Roots::kOwn;
   uint32_t anonymous_object = kUnidentified;  // for code without a file: one per image
 
@@ -50,24 +52,34 @@ struct Life {
 
 class ProcessMaps {
  public:
-  static constexpr size_t kLivesMax = 1 << 16;
+  static constexpr size_t kLivesMax = 1 << 15;
   static constexpr size_t kImagesMax = 64;               // of one life; older ones are forgotten
   static constexpr uint64_t kReadPauseNs = 100'000'000;  // between two readings of one image
+  static constexpr uint64_t kReadShare = 50;  // a reading may take one part in so many of the time
   // Right after an exec event the kernel's exec id may still be the old one.
   static constexpr uint64_t kExecSettleNs = 1'000'000;
   // The fork event follows the start time that the kernel notes by less than this.
   static constexpr uint64_t kForkDelayNs = 1'000'000'000;
 
-  explicit ProcessMaps(Roots& roots);
+  ProcessMaps(Roots& roots, FileWorker& worker);
 
   // Mapping events, in order of time.
   void on_fork(uint32_t parent_pid, uint32_t pid, uint64_t time_ns);
   void on_exec(uint32_t pid, uint64_t time_ns);
   // Returns the image that the mapping was added to.
   Image& on_map(uint32_t pid, Mapping mapping);
+  // Events were lost: what is known of running processes may be wrong until /proc is read again.
+  void on_lost(uint64_t time_ns) { lost_ns_ = time_ns; }
+  bool doubts(const Image& image) const { return image.read_ns < lost_ns_; }
+  std::shared_ptr<const Backing> intern(Backing backing) {
+    return backings_.intern(std::move(backing));
+  }
 
   // The image that `key` names, at that time. Creates it, reading /proc, if it was not known.
   Image& image(const ProcessKey& key, uint64_t time_ns);
+  // The image of a key that comes without a time: it may name a program that has exec'ed since, so
+  // the answer is not held against it.
+  Image& likely_image(const ProcessKey& key);
   const Image* find_image(const ProcessKey& key) const;
   // Reads /proc for the process if it still runs this image and has not been read just before.
   void read_maps(const ProcessKey& key, Image& image);
@@ -82,9 +94,13 @@ class ProcessMaps {
   Life& add_life(uint32_t pid);
   Life& current_life(uint32_t pid, uint64_t time_ns);
   void read_from(const LiveProcess& process, Image& image);
+  Mapping to_mapping(const MapsLine& line, const std::string& root_prefix, uint64_t from_ns);
   void drop_oldest();
 
   Roots& roots_;
+  FileWorker& worker_;
+  Backings backings_;
+  uint64_t lost_ns_ = 0;
   std::unordered_map<uint32_t, std::vector<std::unique_ptr<Life>>> lives_;  // by pid, oldest first
   std::deque<uint32_t> births_;  // pids, one per life, oldest first
 };

@@ -16,8 +16,10 @@ class ProcessMapsTest : public testing::Test {
     mapping.start = start;
     mapping.end = start + 0x1000;
     mapping.from_ns = time_ns;
-    mapping.backing.path = path;
-    mapping.backing.inode = 1;
+    Backing backing;
+    backing.path = path;
+    backing.inode = 1;
+    mapping.backing = std::make_shared<const Backing>(backing);
     return mapping;
   }
   ProcessKey key(uint64_t start_ns, uint32_t exec_id, uint32_t pid = kPid) {
@@ -25,11 +27,12 @@ class ProcessMapsTest : public testing::Test {
   }
   std::string path_at(const ProcessKey& process, uint64_t time_ns, uint64_t address = 0x1800) {
     const Mapping* mapping = maps_.image(process, time_ns).mappings->find(address, time_ns);
-    return mapping == nullptr ? "none" : mapping->backing.path;
+    return mapping == nullptr ? "none" : mapping->backing->path;
   }
   const uint64_t lead_ns_ = boottime_lead_ns();
   Roots roots_;
-  ProcessMaps maps_{roots_};
+  FileWorker worker_;
+  ProcessMaps maps_{roots_, worker_};
 };
 
 TEST_F(ProcessMapsTest, AChildHasItsParentsMappingsUntilItExecs) {
@@ -57,6 +60,19 @@ TEST_F(ProcessMapsTest, AnExecBeginsAnotherImageAtTheSameAddresses) {
   ASSERT_NE(maps_.find_image(first), nullptr);
   EXPECT_EQ(maps_.find_image(first)->executable, "/a");
   EXPECT_EQ(maps_.find_image(second)->executable, "/b");
+}
+
+TEST_F(ProcessMapsTest, AKeyThatWasNoticedAfterTheExecStillNamesTheProgramBefore) {
+  maps_.on_fork(kPid + 1, kPid, 1 * kSecond);
+  maps_.on_map(kPid, file("/shell", 1 * kSecond + 1));
+  maps_.on_exec(kPid, 2 * kSecond);
+  maps_.on_map(kPid, file("/program", 2 * kSecond + 1));
+  const ProcessKey shell = key(1 * kSecond, 4), program = key(1 * kSecond, 5);
+  maps_.likely_image(shell);
+  EXPECT_EQ(path_at(shell, 1 * kSecond + 500), "/shell");
+  EXPECT_EQ(path_at(program, 3 * kSecond), "/program");
+  EXPECT_EQ(maps_.find_image(shell)->executable, "/shell");
+  EXPECT_EQ(maps_.find_image(program)->executable, "/program");
 }
 
 TEST_F(ProcessMapsTest, AnExecThatNoEventToldOfIsKnownByItsKey) {

@@ -2,6 +2,8 @@
 
 #include <elf.h>
 
+#include <cerrno>
+
 #include "symbolize/debug_file.h"
 #include "symbolize/elf_symbols.h"
 #include "symbolize/mini_debug.h"
@@ -43,13 +45,13 @@ Result<size_t> add_mini_debug(const ElfFile& elf, SymbolCollector& collector) {
 class Sources {
  public:
   bool gave(const Result<size_t>& result) {
-    if (!result && complaint_.empty()) complaint_ = result.error().message;
+    if (!result && complaint_.message.empty()) complaint_ = result.error();
     return result && *result > 0;
   }
-  const std::string& complaint() const { return complaint_; }
+  const Error& complaint() const { return complaint_; }
 
  private:
-  std::string complaint_;
+  Error complaint_;
 };
 
 }  // namespace
@@ -64,12 +66,15 @@ LoadedSymbols load_symbols(FileBytes bytes, const std::string& path, const Debug
   SymbolCollector collector(elf->segments(), memory_max);
   Sources sources;
   const bool full = sources.gave(collector.add_table(*elf, SHT_SYMTAB, Resolution::kSymtab)) ||
-                    sources.gave(add_debug_file(*elf, path, places, collector)) ||
-                    sources.gave(add_mini_debug(*elf, collector));
-  sources.gave(collector.add_table(*elf, SHT_DYNSYM, Resolution::kDynsym));
+                    sources.gave(add_debug_file(*elf, path, places, collector));
+  const bool locals = full || sources.gave(add_mini_debug(*elf, collector));
+  // A full table names all that .dynsym does, and in large libraries .dynsym is as large.
+  if (!full) sources.gave(collector.add_table(*elf, SHT_DYNSYM, Resolution::kDynsym));
   collector.add_plt(*elf);
-  loaded.reason = sources.complaint();
-  if (!full) {
+  loaded.reason = sources.complaint().message;
+  if (sources.complaint().code == ENOMEM) {
+    loaded.remedy = "give symbols more memory";
+  } else if (!locals) {
     if (loaded.reason.empty()) loaded.reason = "no symbol table in the file";
     loaded.remedy = kInstallDebug;
   }

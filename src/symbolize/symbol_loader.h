@@ -1,5 +1,6 @@
-// Where the names of one ELF file come from, best first: its .symtab, the .symtab of its separate
-// debug file, its .gnu_debugdata; .dynsym adds to each. Called by the object table, once per file.
+// Where the names of one ELF file come from, best first: its .symtab; the .symtab of its separate
+// debug file; its .gnu_debugdata together with its .dynsym. Called by the object table, once per
+// file.
 #pragma once
 
 #include <memory>

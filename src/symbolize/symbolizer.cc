@@ -25,6 +25,7 @@ struct Location {
   bool return_address = false;
   FrameKind kind = FrameKind::kUser;
   uint64_t address = 0;
+  uint32_t remembered = 0;  // kernel: the name it had when it was located
   auto operator<=>(const Location&) const = default;
   // A return address may be the first byte of the next function: the call lies before it.
   uint64_t lookup_address() const { return address - (return_address && address > 0 ? 1 : 0); }
@@ -34,6 +35,7 @@ struct LocationHash {
   size_t operator()(const Location& l) const {
     uint64_t h = (l.address + l.return_address) * 0x9e3779b97f4a7c15ull;
     h ^= (uint64_t{l.object} << 8 | static_cast<uint64_t>(l.kind)) * 0xc2b2ae3d27d4eb4full;
+    h += l.remembered;
     return static_cast<size_t>(h ^ (h >> 29));
   }
 };
@@ -42,10 +44,10 @@ class SystemSymbolizer final : public Symbolizer {
  public:
   explicit SystemSymbolizer(const Options& options)
       : options_(options),
-        objects_(options, roots_),
-        maps_(roots_),
-        finder_(objects_, roots_),
-        jit_(objects_, roots_, options_),
+        objects_(options, roots_, worker_),
+        maps_(roots_, worker_),
+        finder_(objects_, roots_, worker_),
+        jit_(objects_, roots_, worker_, options_),
         kernel_(objects_, options.kernel) {
     if (options.follow_mappings) follow_mappings();
   }
@@ -62,6 +64,7 @@ class SystemSymbolizer final : public Symbolizer {
   std::vector<std::string> warnings() const override;
 
  private:
+  static constexpr size_t kLocationsMax = 1 << 24;
   static constexpr int kOpensPerPoll = 64;  // files of processes that nobody asked for yet
 
   void follow_mappings();
@@ -74,6 +77,7 @@ class SystemSymbolizer final : public Symbolizer {
   void name_user(const Location& location, FrameInfo& frame);
 
   const Options options_;
+  FileWorker worker_;
   Roots roots_;
   ObjectTable objects_;
   ProcessMaps maps_;
@@ -82,6 +86,7 @@ class SystemSymbolizer final : public Symbolizer {
   KernelTable kernel_;
   std::optional<MappingEvents> events_;
   std::string no_events_;  // why there are none
+  uint64_t lost_events_ = 0;
   int opens_left_ = 0;
   std::vector<Location> locations_;
   std::vector<bool> counted_;  // per location: already in unresolved_
@@ -103,6 +108,10 @@ void SystemSymbolizer::poll() {
   if (!events_) return;
   opens_left_ = kOpensPerPoll;
   for (const MappingEvent& event : events_->take()) apply(event);
+  if (const uint64_t lost = events_->lost(); lost != lost_events_) {
+    lost_events_ = lost;
+    maps_.on_lost(monotonic_now_ns());
+  }
 }
 
 void SystemSymbolizer::apply(const MappingEvent& event) {
@@ -111,20 +120,22 @@ void SystemSymbolizer::apply(const MappingEvent& event) {
       return maps_.on_fork(event.parent_pid, event.pid, event.time_ns);
     case MappingEvent::Kind::kExec:
       return maps_.on_exec(event.pid, event.time_ns);
-    case MappingEvent::Kind::kMap:
-      return open_ahead(event.pid, maps_.on_map(event.pid, event.mapping), event.mapping);
-    case MappingEvent::Kind::kKernelSymbolAdded:
-      return kernel_.symbols().add_bpf(event.address, event.bytes, event.name);
-    case MappingEvent::Kind::kKernelSymbolRemoved:
-      return kernel_.symbols().remove_bpf(event.address);
+    case MappingEvent::Kind::kMap: {
+      Mapping mapping = event.mapping;
+      mapping.backing = maps_.intern(event.backing);
+      return open_ahead(event.pid, maps_.on_map(event.pid, mapping), mapping);
+    }
+    case MappingEvent::Kind::kProgramLoaded:
+      return kernel_.on_program_loaded(event.address, event.bytes, event.name);
   }
 }
 
 // The process may end, and its files vanish, before an address of it is located.
 void SystemSymbolizer::open_ahead(uint32_t pid, Image& image, const Mapping& added) {
   Mapping* mapping = image.mappings->find(added.start, added.from_ns);
-  if (mapping == nullptr || mapping->object != kUnidentified || !mapping->backing.is_file()) return;
-  if (const auto known = finder_.seen(mapping->backing)) {
+  if (mapping == nullptr || mapping->object != kUnidentified || !mapping->backing->is_file())
+    return;
+  if (const auto known = finder_.seen(*mapping->backing)) {
     mapping->object = *known;
     return;
   }
@@ -135,6 +146,7 @@ void SystemSymbolizer::open_ahead(uint32_t pid, Image& image, const Mapping& add
 }
 
 LocationId SystemSymbolizer::intern(const Location& location) {
+  if (locations_.size() >= kLocationsMax && !ids_.contains(location)) return 0;
   const auto [at, added] = ids_.try_emplace(location, static_cast<LocationId>(locations_.size()));
   if (added) {
     locations_.push_back(location);
@@ -148,6 +160,7 @@ LocationId SystemSymbolizer::locate_user(const ProcessKey& process, uint64_t ip,
   Image& image = maps_.image(process, time_ns);
   // The address of the call decides: what follows it may be another mapping.
   const uint64_t probe = ip - (return_address && ip > 0 ? 1 : 0);
+  if (maps_.doubts(image)) maps_.read_maps(process, image);
   Mapping* mapping = image.mappings->find(probe, time_ns);
   if (mapping == nullptr || !mapping->held_at(time_ns)) {
     maps_.read_maps(process, image);
@@ -164,7 +177,7 @@ LocationId SystemSymbolizer::locate_user(const ProcessKey& process, uint64_t ip,
 
 ObjectId SystemSymbolizer::object_of(const ProcessKey& process, Image& image, Mapping& mapping) {
   if (mapping.object != kUnidentified) return mapping.object;
-  if (image.anonymous_object != kUnidentified && is_anonymous(mapping.backing) &&
+  if (image.anonymous_object != kUnidentified && is_anonymous(*mapping.backing) &&
       !jit_.wants_process(image.anonymous_object))
     return image.anonymous_object;
   const auto live = maps_.live(process, image);
@@ -176,12 +189,13 @@ ObjectId SystemSymbolizer::object_of(const ProcessKey& process, Image& image, Ma
 }
 
 LocationId SystemSymbolizer::locate_kernel(uint64_t ip, bool return_address) {
-  return intern(
-      {kernel_.object_of(ip - (return_address ? 1 : 0)), return_address, FrameKind::kKernel, ip});
+  const auto place = kernel_.place_of(ip - (return_address ? 1 : 0));
+  return intern({place.object, return_address, FrameKind::kKernel, ip, place.remembered});
 }
 
 void SystemSymbolizer::notice_process(const ProcessKey& process) {
-  Image& image = maps_.image(process, monotonic_now_ns());
+  // Without events the key itself is all that tells of an exec.
+  Image& image = events_ ? maps_.likely_image(process) : maps_.image(process, monotonic_now_ns());
   maps_.read_maps(process, image);
 }
 
@@ -220,7 +234,7 @@ FrameInfo SystemSymbolizer::describe(LocationId id) {
   frame.address = location.address;
   frame.kind = location.kind;
   if (location.kind == FrameKind::kKernel) {
-    kernel_.name(location.address, location.return_address, frame);
+    kernel_.name(location.address, location.return_address, location.remembered, frame);
   } else {
     name_user(location, frame);
   }
@@ -245,7 +259,12 @@ std::vector<Unresolved> SystemSymbolizer::unresolved() const {
 std::vector<std::string> SystemSymbolizer::warnings() const {
   std::vector<std::string> all = kernel_.warnings();
   if (!no_events_.empty()) all.push_back(no_events_);
-  if (events_ && events_->lost() > 0)
+  if (worker_.stuck() > 0)
+    all.push_back(
+        fmt::format("{} files or processes did not answer in time and were given up; a "
+                    "dead network or FUSE mount?",
+                    worker_.stuck()));
+  if (lost_events_ > 0)
     all.push_back(
         fmt::format("{} mapping events were lost: the machine started programs faster "
                     "than they were read; some user frames may lack names",

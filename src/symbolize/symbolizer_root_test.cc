@@ -1,61 +1,9 @@
 // The symbolizer on live, dying and dead processes: deleted files, namespaces, exec, reuse of
-// addresses, JIT maps. Needs root for map_files, perf events of the whole machine and namespaces.
-#include <sys/stat.h>
-
-#include <chrono>
-#include <thread>
-
-#include "symbolize/symbolizer.h"
-#include "symbolize/workshop.h"
+// addresses. Needs root for map_files, perf events of the whole machine and namespaces.
+#include "symbolize/root_fixture.h"
 
 namespace dwell::symbolize {
 namespace {
-
-class SymbolizerRootTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root";
-    symbolizer_ = std::move(*Symbolizer::create({}));
-    for (const std::string& warning : symbolizer_->warnings())
-      if (warning.find("perf event") != std::string::npos) GTEST_SKIP() << warning;
-  }
-  std::string name(const ProcessKey& key, uint64_t ip, uint64_t time_ns) {
-    return symbolizer_->describe(locate(key, ip, time_ns)).function;
-  }
-  LocationId locate(const ProcessKey& key, uint64_t ip, uint64_t time_ns) {
-    symbolizer_->poll();
-    return symbolizer_->locate_user(key, ip, false, time_ns);
-  }
-  const ObjectInfo& object(LocationId id) {
-    return symbolizer_->object(symbolizer_->describe(id).object);
-  }
-  void build(const std::string& program, const std::string& prefix,
-             const std::string& flags = "-O1") {
-    shop_.write(program + ".c", speaking_program(prefix));
-    ASSERT_TRUE(shop_.run("gcc " + flags + " -o " + program + " " + program + ".c"))
-        << shop_.read("log");
-  }
-  void build_c(const std::string& program, const std::string& source,
-               const std::string& flags = "-O1") {
-    shop_.write(program + ".c", source);
-    ASSERT_TRUE(shop_.run("gcc " + flags + " -o " + program + " " + program + ".c"))
-        << shop_.read("log");
-  }
-  // The only child of a process, once it is there.
-  static uint32_t child_of(uint32_t pid) {
-    const std::string path =
-        "/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children";
-    for (int i = 0; i < 100; ++i) {
-      std::ifstream in(path);
-      uint32_t child = 0;
-      if (in >> child) return child;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return 0;
-  }
-  Workshop shop_;
-  std::unique_ptr<Symbolizer> symbolizer_;
-};
 
 TEST_F(SymbolizerRootTest, NamesADeletedProgram) {
   build("p", "");
@@ -118,6 +66,20 @@ TEST_F(SymbolizerRootTest, UsesTheFileOfTheMountNamespaceNotItsNamesakeHere) {
   const LocationId id = locate(key, target.at("inner"), monotonic_now_ns());
   EXPECT_EQ(symbolizer_->describe(id).function, "container_inner");
   EXPECT_EQ(object(id).path, shop_.path("p"));
+}
+
+TEST_F(SymbolizerRootTest, NamesAProgramOnAnOverlayWhoseInodesDiffer) {
+  build("p", "layered_");
+  Target target(
+      {"unshare", "-m", "sh", "-c",
+       "cd " + shop_.directory() +
+           " && mkdir lower merged && mount -t tmpfs tmpfs lower && mkdir lower/l lower/u "
+           "lower/w && cp p lower/l/ && mount -t overlay overlay -o "
+           "lowerdir=lower/l,upperdir=lower/u,workdir=lower/w merged && exec merged/p"});
+  if (!target.wait_ready()) GTEST_SKIP() << "cannot mount an overlay here";
+  const LocationId id = locate(target.key(), target.at("inner"), monotonic_now_ns());
+  EXPECT_EQ(symbolizer_->describe(id).function, "layered_inner");
+  EXPECT_TRUE(symbolizer_->unresolved().empty());
 }
 
 TEST_F(SymbolizerRootTest, NamesAChrootedProgramByThePathThatItSees) {
@@ -277,102 +239,6 @@ int main(void) {
   EXPECT_EQ(symbolizer_->process_info(key).executable, shop_.path("p"));
 }
 
-constexpr const char* kJit = R"(
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
-int main(int argc, char** argv) {
-  char c, path[64];
-  void* code = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
-  FILE* map = fopen(path, "w");
-  if (!map) return 1;
-  fprintf(map, "%lx 40 jit blob::run(int)\n", (long)code);
-  fflush(map);
-  printf("code %p\nready\n", code);
-  fflush(stdout);
-  if (read(0, &c, 1) != 1) return argc;
-  fprintf(map, "%lx 40 jit again\n%lx 40 jit more\n", (long)code, (long)code + 64);
-  fflush(map);
-  printf("ready\n");
-  fflush(stdout);
-  if (read(0, &c, 1) == 1) unlink(path);
-  return 0;
-})";
-
-TEST_F(SymbolizerRootTest, NamesJitCodeAndFollowsItsGrowingMap) {
-  build_c("jit", kJit);
-  Target target({shop_.path("jit")});
-  ASSERT_TRUE(target.wait_ready());
-  const ProcessKey key = target.key();
-  const LocationId id = locate(key, target.at("code") + 8, monotonic_now_ns());
-  EXPECT_EQ(symbolizer_->describe(id).function, "jit blob::run(int)");
-  EXPECT_EQ(symbolizer_->describe(id).offset, 8u);
-  EXPECT_EQ(symbolizer_->describe(id).how, Resolution::kPerfMap);
-  EXPECT_EQ(object(id).kind, ModuleKind::kJit);
-  target.go_on();
-  ASSERT_TRUE(target.wait_ready());
-  std::this_thread::sleep_for(std::chrono::milliseconds(600));
-  EXPECT_EQ(name(key, target.at("code") + 64, monotonic_now_ns()), "jit more");
-  EXPECT_EQ(name(key, target.at("code"), monotonic_now_ns()), "jit again");
-  std::filesystem::remove("/tmp/perf-" + std::to_string(target.pid()) + ".map");
-}
-
-TEST_F(SymbolizerRootTest, FindsThePerfMapInAPidNamespaceAndKeepsItAfterItsEnd) {
-  build_c("jit", kJit);
-  const std::string copy = "mount -t tmpfs tmpfs /tmp && exec /proc/self/fd/9";
-  Target target({"sh", "-c",
-                 "exec 9<" + shop_.path("jit") +
-                     "; exec 2>/dev/null unshare -mpf --mount-proc sh -c '" + copy + "'"});
-  if (!target.wait_ready()) GTEST_SKIP() << "cannot make namespaces here";
-  const uint32_t inner = child_of(target.pid());
-  ASSERT_NE(inner, 0u);
-  const ProcessKey key = Target::key_of(inner);
-  const LocationId id = locate(key, target.at("code") + 8, monotonic_now_ns());
-  kill(static_cast<pid_t>(inner), SIGKILL);
-  target.stop();
-  EXPECT_EQ(symbolizer_->describe(id).function, "jit blob::run(int)");
-}
-
-TEST_F(SymbolizerRootTest, RefusesAPerfMapThatIsALinkAFifoOrAStrangers) {
-  build_c("plain", R"(
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
-int main(void) {
-  char c;
-  void* code = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  printf("code %p\nready\n", code);
-  fflush(stdout);
-  return (int)read(0, &c, 1);
-})");
-  const auto refused = [&](const std::string& command) {
-    const auto fresh = std::move(*Symbolizer::create({}));
-    Target target({shop_.path("plain")});
-    EXPECT_TRUE(target.wait_ready());
-    const std::string map = "/tmp/perf-" + std::to_string(target.pid()) + ".map";
-    char line[64];
-    snprintf(line, sizeof(line), "%lx 1000 forged", static_cast<unsigned long>(target.at("code")));
-    shop_.write("line", std::string(line) + "\n");
-    EXPECT_TRUE(shop_.run("M=" + map + "; " + command)) << shop_.read("log");
-    const auto start = std::chrono::steady_clock::now();
-    const LocationId id =
-        fresh->locate_user(target.key(), target.at("code"), false, monotonic_now_ns());
-    const FrameInfo frame = fresh->describe(id);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
-    EXPECT_EQ(fresh->unresolved().size(), frame.how == Resolution::kNone ? 1u : 0u);
-    std::filesystem::remove(map);
-    return frame.function.empty();
-  };
-  EXPECT_FALSE(refused("cp line $M"));
-  EXPECT_TRUE(refused("ln -s $PWD/line $M"));
-  EXPECT_TRUE(refused("mkfifo $M"));
-  EXPECT_TRUE(refused("mkdir $M"));
-  EXPECT_TRUE(refused("cp line $M; chown 12345 $M"));
-  EXPECT_TRUE(refused("true"));
-}
-
 TEST_F(SymbolizerRootTest, NamesTheVdsoWithoutAFile) {
   build_c("p", R"(
 #include <stdio.h>
@@ -393,20 +259,6 @@ int main(void) {
     named = symbolizer_->describe(id).function.find("gettime") != std::string::npos;
   }
   EXPECT_TRUE(named);
-}
-
-TEST_F(SymbolizerRootTest, NamesTheKernelOfThisMachine) {
-  std::ifstream kallsyms("/proc/kallsyms");
-  uint64_t schedule = 0;
-  for (std::string line; std::getline(kallsyms, line);)
-    if (line.ends_with(" T schedule")) schedule = std::stoull(line, nullptr, 16);
-  if (schedule == 0) GTEST_SKIP() << "the kernel hides its addresses here";
-  const FrameInfo frame = symbolizer_->describe(symbolizer_->locate_kernel(schedule + 5, true));
-  EXPECT_EQ(frame.function, "schedule");
-  EXPECT_EQ(frame.offset, 5u);
-  EXPECT_EQ(frame.kind, FrameKind::kKernel);
-  EXPECT_EQ(frame.how, Resolution::kKallsyms);
-  EXPECT_EQ(symbolizer_->object(frame.object).kind, ModuleKind::kKernel);
 }
 
 TEST_F(SymbolizerRootTest, ReadsFilesAgainThatItClosedToSaveDescriptors) {

@@ -83,15 +83,28 @@ export class Report {
     Object.assign(this, {page, seen, url});
   }
 
+  // Two pictures later: whatever the last action changed is in the page.
+  settled() {
+    return this.page.evaluate(() => new Promise((done) =>
+      requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 0)))));
+  }
+
   state() {
     return this.page.locator('#report').getAttribute('data-state');
   }
 
-  text(selector) {
+  async text(selector) {
+    await this.settled();
     return this.page.locator(selector).innerText();
   }
 
+  async count(selector) {
+    await this.settled();
+    return this.page.locator(selector).count();
+  }
+
   async ns(selector) {
+    await this.settled();
     const text = await this.page.locator(selector).getAttribute('data-ns');
     assert.notEqual(text, null, `${selector} shows no time`);
     return Number(text);
@@ -125,12 +138,14 @@ export class Report {
     for (const key of keys) await this.page.keyboard.press(key);
   }
 
-  focused() {
+  async focused() {
+    await this.settled();
     return this.page.evaluate(() => document.activeElement?.id ?? '');
   }
 
   // What the flame graph says about the box that has the keyboard.
-  spoken() {
+  async spoken() {
+    await this.settled();
     return this.page.locator('#flame-spoken').textContent();
   }
 

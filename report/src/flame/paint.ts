@@ -104,8 +104,9 @@ export class Painter {
   private write(box: Box, label: number, matched: boolean, y: number, width: number): void {
     const {context: c, styles: {palette}} = this;
     const columns = Math.floor((width - 2 * kPadding_px) / this.characterWidth);
-    const name = box.rest > 0 ? `${box.rest} more` : this.styles.name(label);
-    const text = fittingName(name, columns, this.isFrame(label));
+    const more = `${box.rest} more`;
+    const text = box.rest === 0 ? fittingName(this.styles.name(label), columns, this.isFrame(label))
+      : more.length <= columns ? more : '';
     if (text === '') return;
     c.fillStyle = matched ? palette.matchText : box.rest > 0 ? palette.faintText : palette.text;
     // The width bound keeps wide (East Asian) characters inside of their box.

@@ -12,7 +12,7 @@ function withoutBrackets(name: string): string {
     if (depth === 0) out += character;
     if ((character === ')' || character === '>') && depth > 0) --depth;
   }
-  return out.trim();
+  return out.replace(/::(::)+/g, '::').replace(/^::|::$/g, '').trim();
 }
 
 // Longest first. Placeholders have none, nor have operators, whose names are made of brackets.
@@ -23,7 +23,10 @@ export function shorterNames(name: string): string[] {
   const bare = withoutBrackets(name);
   const names = bare !== '' && bare !== name ? [bare] : [];
   const parts = bare.split('::');
-  for (let i = 1; i < parts.length; ++i) names.push(parts.slice(i).join('::'));
+  for (let i = 1; i < parts.length; ++i) {
+    if (parts[i]!.startsWith('{')) break; // {closure#0} alone says nothing
+    names.push(parts.slice(i).join('::'));
+  }
   return names.filter((shorter) => shorter !== '');
 }
 

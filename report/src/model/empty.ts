@@ -32,12 +32,12 @@ export function explainEmpty(document: ProfileDocument): Explanation | null {
     return {
       why: 'The threads never left the CPU: they ran for the whole time they were alive.',
       tries: ['This is CPU time, which an off-CPU profile does not explain: use a CPU profiler.',
-              'Record for longer to catch rare waits: -d 30.'],
+              'Record for longer to catch rare waits: -d 30s.'],
     };
   }
   return {
     why: `No off-CPU interval was recorded in ${length}.`,
-    tries: ['Record for longer: -d 30.',
+    tries: ['Record for longer: -d 30s.',
             'Look at the losses below: they say whether records could not be kept.'],
   };
 }

@@ -14,6 +14,7 @@ export interface RowColumns {
   path: Int32Array; // of recorded rows: the stack
   cause: Int32Array;
   class: Int32Array;
+  edge: Int32Array; // into kEdges
   blocked_ns: Float64Array;
   run_queue_ns: Float64Array;
   total_ns: Float64Array; // blocked + run queue
@@ -37,6 +38,12 @@ export interface Model {
   causeLabel: Int32Array;
   classLabel: Int32Array;
 }
+
+// How an interval lies to the window: who sleeps through all of it is either stuck or idle.
+const kInside = 'inside';
+export const kEdges = [kInside, 'the whole window', 'began before', 'went on after'];
+const kEdgeOf: Record<string, string> =
+  {no: kInside, left: 'began before', right: 'went on after', both: 'the whole window'};
 
 // The word for time without a stack, where a cause or a class is expected.
 export const kRunning = '(running)';
@@ -93,7 +100,7 @@ function emptyColumns(recorded: number, length: number): RowColumns {
   return {
     length, recorded,
     thread: new Int32Array(length), path: new Int32Array(length), cause: new Int32Array(length),
-    class: new Int32Array(length),
+    class: new Int32Array(length), edge: new Int32Array(length),
     blocked_ns: new Float64Array(length), run_queue_ns: new Float64Array(length),
     total_ns: new Float64Array(length), wall_ns: new Float64Array(length),
     count: new Float64Array(length), max_ns: new Float64Array(length),
@@ -107,6 +114,7 @@ function fillRecorded(rows: RowColumns, document: ProfileDocument, causes: Words
     rows.path[i] = row.stack;
     rows.cause[i] = causes.number(row.cause);
     rows.class[i] = classes.number(row.class);
+    rows.edge[i] = kEdges.indexOf(kEdgeOf[row.censored] ?? kInside);
     rows.blocked_ns[i] = row.blocked_ns;
     rows.run_queue_ns[i] = row.run_queue_ns;
     rows.total_ns[i] = row.total_ns;

@@ -1,6 +1,6 @@
 // Which rows a filter lets through, what they are worth under a metric, and how much each choice of
 // a facet holds.
-import type {Model, RowColumns} from './model.ts';
+import {kEdges, type Model, type RowColumns} from './model.ts';
 import {kFacets, type Facet, type Filter, type Metric} from './view.ts';
 
 export function metricColumn(rows: RowColumns, metric: Metric): Float64Array {
@@ -18,6 +18,7 @@ function facetSize(model: Model, facet: Facet): number {
     case 'thread': return model.document.threads.length;
     case 'cause': return model.causes.length;
     case 'class': return model.classes.length;
+    case 'edge': return kEdges.length;
   }
 }
 
@@ -29,6 +30,7 @@ function facetColumn(model: Model, facet: Facet): (row: number) => number {
     case 'thread': return (row) => rows.thread[row]!;
     case 'cause': return (row) => rows.cause[row]!;
     case 'class': return (row) => rows.class[row]!;
+    case 'edge': return (row) => rows.edge[row]!;
   }
 }
 

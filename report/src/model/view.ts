@@ -1,17 +1,17 @@
 // What the reader looks at: metric, grouping, filter, search, zoom, order of the tables. It is kept
 // in the page's address (after #), so that a reload, a bookmark or a colleague sees the same view.
 // The address comes from outside: whatever does not fit the document falls back to the default.
-import type {Model} from './model.ts';
+import {kEdges, type Model} from './model.ts';
 
 export const kMetrics = ['off-cpu', 'blocked', 'run-queue', 'wall'] as const;
 export type Metric = (typeof kMetrics)[number];
 export const kGroupings =
   ['process-thread', 'process-name', 'name', 'cause', 'class', 'none'] as const;
 export type Grouping = (typeof kGroupings)[number];
-export const kFacets = ['process', 'thread', 'cause', 'class'] as const;
+export const kFacets = ['process', 'thread', 'cause', 'class', 'edge'] as const;
 export type Facet = (typeof kFacets)[number];
 
-// Numbers are indexes into the document's tables, or into Model.causes and Model.classes.
+// Numbers are indexes into the document's tables, or into Model.causes, Model.classes and kEdges.
 export interface Choice {
   facet: Facet;
   value: number;
@@ -59,11 +59,11 @@ function writeChoices(choices: Choice[]): string {
 function readChoices(text: string | null, model: Model): Choice[] {
   const sizes: Record<Facet, number> = {
     process: model.document.processes.length, thread: model.document.threads.length,
-    cause: model.causes.length, class: model.classes.length,
+    cause: model.causes.length, class: model.classes.length, edge: kEdges.length,
   };
   const choices: Choice[] = [];
   for (const part of (text ?? '').split(',', kMaxChoices)) {
-    const match = /^(process|thread|cause|class)\.(\d{1,9})$/.exec(part);
+    const match = /^(process|thread|cause|class|edge)\.(\d{1,9})$/.exec(part);
     if (!match) continue;
     const facet = match[1] as Facet;
     const value = Number(match[2]);

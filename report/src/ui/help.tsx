@@ -1,5 +1,5 @@
 // The dialog that lists the keys.
-import {useEffect, useRef} from 'preact/hooks';
+import {useLayoutEffect, useRef} from 'preact/hooks';
 
 const kKeys: [string, string][] = [
   ['?', 'this help'],
@@ -17,7 +17,7 @@ const kKeys: [string, string][] = [
 
 export function Help({onClose}: {onClose: () => void}) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = dialog.current!;
     element.showModal();
     return () => element.close();

@@ -32,7 +32,7 @@ const kColumns: Column[] = [
   {key: 'histogram', title: 'Durations', sortable: false,
    hint: 'bars are powers of two; heights grow with the square root of the count'},
 ];
-const kTemplate = '120px minmax(220px,1fr) 84px 84px 84px 76px 80px 84px 116px';
+const kTemplate = '142px minmax(220px,1fr) 84px 84px 84px 76px 80px 84px 116px';
 
 function openHeight(model: Model, line: StackLine): number {
   const frames = model.document.stacks[line.stack]!.frames.length;

@@ -1,13 +1,14 @@
 // The top of the page: what was recorded, the answer in one sentence, where wall time went, whether
 // the books balance, and what was lost.
 import {explainEmpty} from '../model/empty.ts';
-import type {LossEntry, ProfileDocument} from '../model/document.ts';
+import type {LossEntry, ProfileDocument, UnresolvedEntry} from '../model/document.ts';
 import type {Model} from '../model/model.ts';
 import {answerParts, subject, topCauses} from '../model/phases.ts';
 import {formatCount, formatDuration, formatShare, plural, visibleName} from '../model/text.ts';
 import {PhaseBar, PhaseLegend} from './phase_bar.tsx';
 
 const kShownWarnings = 20;
+const kShownModules = 4;
 
 function startTime(document: ProfileDocument): string {
   const match = /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})/.exec(document.window.start_time ?? '');
@@ -127,8 +128,35 @@ function Losses({document}: {document: ProfileDocument}) {
   );
 }
 
+// Modules without names, those with one reason and one remedy together; most frames first.
+function Unresolved({document}: {document: ProfileDocument}) {
+  const groups = new Map<string, UnresolvedEntry[]>();
+  for (const entry of [...document.unresolved].sort((a, b) => b.frames - a.frames)) {
+    const key = `${entry.reason}\0${entry.remedy}`;
+    groups.set(key, [...(groups.get(key) ?? []), entry]);
+  }
+  const name = (entry: UnresolvedEntry) => visibleName(document.modules[entry.module]!.path, 120);
+  return (
+    <>
+      {[...groups.values()].slice(0, kShownWarnings).map((entries, i) => (
+        <li key={i}>
+          No names for {entries.slice(0, kShownModules).map((entry, k) => (
+            <span key={k}>{k > 0 && ', '}<b><bdi>{name(entry)}</bdi></b>
+              {' '}({plural(entry.frames, 'frame')})</span>
+          ))}
+          {entries.length > kShownModules &&
+            ` and ${plural(entries.length - kShownModules, 'more module')}`}:
+          {' '}<bdi>{visibleName(entries[0]!.reason)}</bdi>.
+          {entries[0]!.remedy !== '' &&
+            <span class="remedy">{visibleName(entries[0]!.remedy)}</span>}
+        </li>
+      ))}
+    </>
+  );
+}
+
 function Warnings({document}: {document: ProfileDocument}) {
-  const {warnings, unresolved, modules} = document;
+  const {warnings, unresolved} = document;
   if (warnings.length + unresolved.length === 0) return null;
   return (
     <section class="panel warnings" id="warnings" aria-label="Warnings" tabIndex={0}>
@@ -139,15 +167,7 @@ function Warnings({document}: {document: ProfileDocument}) {
         ))}
         {warnings.length > kShownWarnings &&
           <li>and {formatCount(warnings.length - kShownWarnings)} more</li>}
-        {unresolved.slice(0, kShownWarnings).map((entry, i) => (
-          <li key={`u${i}`}>
-            No names for <b><bdi>{visibleName(modules[entry.module]!.path, 200)}</bdi></b>
-            {' '}({plural(entry.frames, 'frame')}): <bdi>{visibleName(entry.reason)}</bdi>.
-            {entry.remedy !== '' && <span class="remedy">{visibleName(entry.remedy)}</span>}
-          </li>
-        ))}
-        {unresolved.length > kShownWarnings &&
-          <li>and {plural(unresolved.length - kShownWarnings, 'more module')} without names</li>}
+        <Unresolved document={document} />
       </ul>
     </section>
   );

@@ -24,7 +24,7 @@ const kColumns: Column[] = [
    hint: 'our running and run-queue time against /proc/PID/task/TID/schedstat'},
 ];
 const kTemplate = 'minmax(190px,1.5fr) 72px minmax(110px,1fr) 84px minmax(140px,1.8fr) 84px 84px ' +
-  '84px 84px 108px';
+  '84px 84px 132px';
 
 function AgreementCell({thread}: {thread: ThreadEntry}) {
   const {verdict, running_ns, run_queue_ns} = agreement(thread);

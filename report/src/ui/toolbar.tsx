@@ -1,9 +1,8 @@
 // Everything that decides what the graph and the tables show: metric, grouping, search, filters.
 // The first line stays in sight while the page scrolls.
 import {useMemo, useState} from 'preact/hooks';
-import type {Model} from '../model/model.ts';
+import {kEdges, threadTitle, type Model} from '../model/model.ts';
 import {facetShares, type FacetShare} from '../model/select.ts';
-import {threadTitle} from '../model/model.ts';
 import {formatDuration, formatShare, visibleName} from '../model/text.ts';
 import {chosen, toggled, type Facet, type Grouping, type Metric, type View} from '../model/view.ts';
 
@@ -34,6 +33,7 @@ export function choiceName(model: Model, facet: Facet, value: number): string {
     case 'thread': return threadTitle(threads[value]!);
     case 'cause': return visibleName(model.causes[value]!, 40);
     case 'class': return visibleName(model.classes[value]!, 40);
+    case 'edge': return kEdges[value]!;
   }
 }
 
@@ -144,6 +144,7 @@ export function Toolbar(props: ViewProps & {selected: Int32Array; error: string;
                                             matched: number | null; total: number;
                                             onHelp: () => void}) {
   const {model, view, update} = props;
+  const crossesEdge = useMemo(() => model.rows.edge.some((edge) => edge !== 0), [model]);
   const filtered = view.filter.only.length + view.filter.not.length > 0;
   return (
     <>
@@ -167,6 +168,7 @@ export function Toolbar(props: ViewProps & {selected: Int32Array; error: string;
         <FacetRow {...props} facet="thread" title="Thread" chosenOnly />
         <FacetRow {...props} facet="cause" title="Cause" />
         <FacetRow {...props} facet="class" title="Class" />
+        {crossesEdge && <FacetRow {...props} facet="edge" title="Window" />}
         {filtered && <button type="button" id="clear-filters" class="quiet"
           onClick={() => update({filter: {only: [], not: []}})}>Clear filters</button>}
       </div>

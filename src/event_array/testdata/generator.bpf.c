@@ -51,11 +51,12 @@ static __always_inline int generate(void* ctx, __u64 size, __u64 flags, __u64 ra
   __u64 seq = shared.calls[cpu & (GENERATOR_CPUS - 1)]++;
   if (!raw && size >= sizeof(struct generated)) {
     struct generated* front = (void*)payload->bytes;
-    front->seq = seq;
+    front->seq = shared.counting ? shared.counted : seq;
     front->cpu = cpu;
     front->size = size;
     front->ktime_ns = bpf_ktime_get_ns();
   }
+  if (shared.counting) shared.counted++;
   if (size > GENERATOR_PAYLOAD_BYTES) return 0;
   count(cpu, bpf_perf_event_output(ctx, &events, flags, payload->bytes, size));
   return 0;

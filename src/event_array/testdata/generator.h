@@ -18,7 +18,7 @@ struct generated {
 struct generator_shared {
   /* Written by the test. */
   unsigned int target_pid;
-  unsigned int unused;
+  unsigned int counting; /* seq counts over all CPUs */
   unsigned long long xdp_size, xdp_flags, xdp_raw;
   /* Written by the program, indexed by CPU. */
   unsigned long long calls[GENERATOR_CPUS];
@@ -27,6 +27,7 @@ struct generator_shared {
   unsigned long long no_slot[GENERATOR_CPUS];  /* -ENOENT */
   unsigned long long other[GENERATOR_CPUS];
   long long last_result[GENERATOR_CPUS];
+  unsigned long long counted;
 };
 
 #endif

@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <limits>
+#include <string_view>
 
 #include "profile/document.h"
 
@@ -45,6 +48,36 @@ bool sums_fit(const Profile& profile) {
   }
   return rows.fits() && counts.fits() && max.fits() && threads.fits() && books.fits() &&
          schedstat.fits() && intervals.fits();
+}
+
+Status check_encodable(const Profile& profile) {
+  struct Size {
+    const char* table;
+    size_t size;
+    uint64_t max;
+  };
+  const Size sizes[] = {{"strings", profile.strings.size(), kStringsMax},
+                        {"modules", profile.modules.size(), kModulesMax},
+                        {"frames", profile.frames.size(), kFramesMax},
+                        {"stacks", profile.stacks.size(), kStacksMax},
+                        {"processes", profile.processes.size(), kProcessesMax},
+                        {"threads", profile.threads.size(), kThreadsMax},
+                        {"rows", profile.rows.size(), kRowsMax},
+                        {"losses", profile.losses.size(), kLossesMax},
+                        {"unresolved modules", profile.unresolved.size(), kUnresolvedMax},
+                        {"options", profile.options.size(), kOptionsMax},
+                        {"warnings", profile.warnings.size(), kWarningsMax}};
+  for (const Size& size : sizes)
+    if (size.size > size.max)
+      return runtime_error(
+          fmt::format("cannot encode the profile: {} {}, the limit is {}; record fewer processes "
+                      "or for a shorter time",
+                      size.size, size.table, size.max));
+  if (!sums_fit(profile))
+    return runtime_error(
+        "cannot encode the profile: its times add up to more than 2^63 ns, a defect of the "
+        "recorder; please report it");
+  return {};
 }
 
 }  // namespace dwell
