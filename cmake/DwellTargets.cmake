@@ -1,7 +1,8 @@
 # The three kinds of target in this project, and the settings that all of them share.
 #
 #   dwell_library(NAME SOURCES ... LINK ...)   one per folder of src/: target dwell_NAME
-#   dwell_test(NAME SOURCES ... LINK ... [ROOT])   a GoogleTest binary, run by ctest; ROOT: needs privileges
+#   dwell_test(NAME SOURCES ... LINK ... [ROOT] [THREADS])   a GoogleTest binary, run by ctest; ROOT: needs
+#                                              privileges; THREADS: has threads, so is for the preset `tsan`
 #   dwell_fuzzer(NAME SOURCE ... LINK ...)     a libFuzzer target with the preset `fuzz`, else a corpus replay
 
 set(CMAKE_CXX_STANDARD 23)
@@ -49,11 +50,20 @@ function(dwell_library name)
   target_link_libraries(dwell_${name} PUBLIC dwell_flags ${A_LINK})
 endfunction()
 
+# All test binaries that the preset builds: with sanitizers only those that gain from it.
+add_custom_target(dwell_tests)
+
 function(dwell_test name)
-  cmake_parse_arguments(A "ROOT" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(A "ROOT;THREADS" "" "SOURCES;LINK;DEFINITIONS" ${ARGN})
+  if(DWELL_SANITIZE AND (A_ROOT OR (DWELL_SANITIZE STREQUAL "thread" AND NOT A_THREADS)))
+    return()
+  endif()
   add_executable(${name} ${A_SOURCES})
   target_link_libraries(${name} PRIVATE dwell_flags ${A_LINK} GTest::gtest GTest::gmock
                                         GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE ${A_DEFINITIONS})
+  target_compile_options(${name} PRIVATE -O0) # halves the time to build; the code under test is optimised
+  add_dependencies(dwell_tests ${name})
   add_test(NAME ${name} COMMAND ${name})
   if(A_ROOT)
     set_tests_properties(${name} PROPERTIES LABELS root RUN_SERIAL ON)
@@ -62,12 +72,16 @@ endfunction()
 
 function(dwell_fuzzer name)
   cmake_parse_arguments(A "" "SOURCE" "LINK" ${ARGN})
+  if(DWELL_SANITIZE STREQUAL "thread")
+    return()
+  endif()
   if(DWELL_FUZZ)
     add_executable(${name} ${A_SOURCE})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   else()
     add_executable(${name} ${A_SOURCE} "${PROJECT_SOURCE_DIR}/fuzz/replay_main.cc")
     add_test(NAME ${name} COMMAND ${name} "${PROJECT_SOURCE_DIR}/fuzz/corpus/${name}")
+    add_dependencies(dwell_tests ${name})
   endif()
   target_link_libraries(${name} PRIVATE dwell_flags ${A_LINK})
 endfunction()

@@ -186,6 +186,16 @@ std::string unresolved_section(const Profile& profile, const TableOptions& optio
   return out;
 }
 
+std::string cost_section(const Profile& profile, const TableOptions& options) {
+  const double window = std::max<double>(1, static_cast<double>(profile.window.length_ns()));
+  return wrap("Recorder: ",
+              fmt::format("{} of kernel memory, {} of its own, {:.1f} % of a CPU",
+                          format_bytes(profile.kernel_memory_bytes),
+                          format_bytes(profile.user_memory_bytes),
+                          100 * static_cast<double>(profile.recorder_cpu_ns) / window),
+              10, options.width);
+}
+
 std::string warnings_section(const Profile& profile, const TableOptions& options) {
   std::string out;
   for (size_t i = 0; i < profile.warnings.size(); ++i) {
@@ -208,7 +218,8 @@ std::string table(const Profile& profile, const TableOptions& wanted) {
   return header_section(profile, options) + wall_section(profile, options, sum) +
          causes_section(profile, options, alive_ns) + waits_section(profile, options, alive_ns) +
          conservation_section(profile, options, sum) + losses_section(profile, options) +
-         unresolved_section(profile, options) + warnings_section(profile, options);
+         unresolved_section(profile, options) + cost_section(profile, options) +
+         warnings_section(profile, options);
 }
 
 }  // namespace dwell
