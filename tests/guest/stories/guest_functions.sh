@@ -7,7 +7,7 @@ record() {
   dwell record -o "/tmp/$name.dwell" "$@" >"/out/$name.truth" 2>"/out/$name.err"
   code=$?
   echo "$code" >"/out/$name.code"
-  echo "guest: record $name: exit $code $(head -c 300 "/out/$name.err" | tr '\n' ' ')"
+  echo "guest: [$(cut -d" " -f1 /proc/uptime) s] record $name: exit $code $(head -c 300 "/out/$name.err" | tr '\n' ' ')"
   if [ -e "/tmp/$name.dwell" ]; then
     dwell report "/tmp/$name.dwell" --json "/out/$name.json" >/dev/null 2>>"/out/$name.err" ||
       echo "guest: report $name failed: $(tail -n 1 "/out/$name.err")"
