@@ -82,7 +82,7 @@ Status start_probe(Session& session) {
       session.targets_alive.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, target.id, 0)));
   }
   DWELL_ASSIGN(session.drain, collect::Drain::create(session.probe->maps()));
-  session.learner.emplace(session.probe->maps().signatures, scheduler);
+  session.learner.emplace(probe::insert_into_map(session.probe->maps().signatures), scheduler);
   return session.probe->attach();
 }
 
