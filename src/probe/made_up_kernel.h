@@ -71,7 +71,7 @@ class MadeUpKernel {
   uint32_t below(size_t bound) { return static_cast<uint32_t>(random_() % bound); }
 
  private:
-  static constexpr size_t kFunctions = 16, kStackWords = 256, kUserRegisters = 21;
+  static constexpr size_t kFunctions = 16, kStackWords = 448, kUserRegisters = 21;
   static constexpr uint64_t kOutermost = 0xffffffff81000130;
 
   // Functions call those of higher number; the last one switches stacks. The scheduler's are mixed
@@ -82,7 +82,7 @@ class MadeUpKernel {
     const uint64_t base = scheduler ? kSchedulerText.start : 0xffffffff81000000;
     std::vector<CallSite> sites(last ? 1 : 1 + below(3));
     for (size_t i = 0; i < sites.size(); ++i) {
-      sites[i] = {base + 0x1000 + f * 0x100 + i * 5, 1 + below(12), {}};
+      sites[i] = {base + 0x1000 + f * 0x100 + i * 5, 1 + below(24), {}};
       for (uint32_t callee = 1 + below(2); callee > 0; --callee)
         sites[i].callees.push_back(last ? kFunctions : std::min(kFunctions - 1, f + 1 + below(5)));
       addresses_.push_back(sites[i].address);

@@ -25,10 +25,12 @@ bool by_slot(const StackEvidence::Word& a, const StackEvidence::Word& b) { retur
 std::optional<StackEvidence> read_evidence(const dwell_kernel_stack_sample& sample,
                                            const SchedulerText& scheduler) {
   if (sample.count < 2 || sample.count > DWELL_SIGNATURE_PAIRS) return std::nullopt;
-  if (sample.words <= DWELL_SAVED_FRAME_WORDS) return std::nullopt;
+  // A stack that goes on beyond the sample: its return addresses may lie there, and what was found
+  // be stale. The random offset is smaller another time.
+  if (sample.words <= DWELL_SAVED_FRAME_WORDS || sample.words >= DWELL_SIGNATURE_WORDS)
+    return std::nullopt;
   const std::span<const uint64_t> ips(sample.ips, sample.count - 1);  // without the outermost
-  const std::span<const uint64_t> stack(sample.stack,
-                                        std::min<uint32_t>(sample.words, DWELL_SIGNATURE_WORDS));
+  const std::span<const uint64_t> stack(sample.stack, sample.words);
   if (!scheduler.contains(stack[DWELL_SAVED_FRAME_WORDS]) || !stand_in_order(ips, stack))
     return std::nullopt;
 

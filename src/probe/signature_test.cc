@@ -160,11 +160,23 @@ TEST(Signature, ReadsNoWordsBeyondThoseOfTheSample) {
   }
   sample.words = 16;
   EXPECT_TRUE(read_evidence(sample, kSchedulerText));
-  sample.words = ~0u;
-  sample.stack[DWELL_SIGNATURE_WORDS - 1] = kPoll;
-  const auto evidence = read_evidence(sample, kSchedulerText);
+}
+
+TEST(Signature, LearnsNothingFromAStackThatIsDeeperThanTheSample) {
+  Sleeper deep = sleeper({kPoll, kEntry}, {{6, kSwitch}, {15, kPoll}}, DWELL_SIGNATURE_WORDS + 30);
+  deep.words[DWELL_SIGNATURE_WORDS + 1] = kPoll;
+  EXPECT_FALSE(evidence_of(deep)) << "the true place may be the one that is not in the sample";
+  deep.words.resize(DWELL_SIGNATURE_WORDS);
+  EXPECT_FALSE(evidence_of(deep)) << "which looks as if it ended there";
+  deep.words.resize(DWELL_SIGNATURE_WORDS - 1);
+  deep.words.back() = kPoll;
+  const auto evidence = evidence_of(deep);
   ASSERT_TRUE(evidence);
-  EXPECT_EQ(conclude(*evidence)->words, DWELL_SIGNATURE_WORDS) << "an address in the last word";
+  EXPECT_EQ(conclude(*evidence)->words, DWELL_SIGNATURE_WORDS - 1u)
+      << "an address in the last word";
+  dwell_kernel_stack_sample damaged = sample_of(deep);
+  damaged.words = ~0u;
+  EXPECT_FALSE(read_evidence(damaged, kSchedulerText));
 }
 
 TEST(Signature, TakesAsManyWordsAsFitAndNoMore) {
