@@ -64,7 +64,8 @@ static always_inline void work_out_switch_in(struct task_struct* task, struct th
                                              __u64 cpu_time, __u64 now, struct scratch* scratch) {
   __u64 ran = cpu_time - state->cpu_time_ns, came_on = now - ran;
   if (came_on < state->since_ns || came_on > now) came_on = state->since_ns;
-  count(DWELL_COUNT_MISSED_SWITCH_IN, came_on - not_before_window(state->since_ns));
+  __u64 from = not_before_window(state->since_ns);
+  count(DWELL_COUNT_MISSED_SWITCH_IN, came_on > from ? came_on - from : 0);
   close_interval(task, state, scratch, came_on, DWELL_STACK_MISSED);
   state->since_ns = came_on;
   state->waking_ns = 0;
