@@ -145,7 +145,7 @@ enum { DWELL_STACK_RECORD_HEADER_BYTES = 40 };
 enum {
   DWELL_SIGNATURE_PAIRS = 32,
   DWELL_SIGNATURE_WAYS = 8,
-  DWELL_SIGNATURE_WORDS = 192, /* how far above the saved stack pointer a slot may lie */
+  DWELL_SIGNATURE_WORDS = 320, /* how far above the saved stack pointer a slot may lie */
   DWELL_SAVED_FRAME_WORDS = 6, /* x86-64: r15 r14 r13 r12 rbx rbp below the first return address */
 };
 struct dwell_signature_key {

@@ -61,7 +61,8 @@ static always_inline void work_out_switch_in(struct task_struct* task, struct th
                                              __u64 cpu_time, __u64 now, struct scratch* scratch) {
   __u64 ran = cpu_time - state->cpu_time_ns, came_on = now - ran;
   if (came_on < state->since_ns || came_on > now) came_on = state->since_ns;
-  count(DWELL_COUNT_MISSED_SWITCH_IN, came_on - not_before_window(state->since_ns));
+  __u64 from = not_before_window(state->since_ns);
+  count(DWELL_COUNT_MISSED_SWITCH_IN, came_on > from ? came_on - from : 0);
   close_interval(task, state, scratch, came_on, DWELL_STACK_MISSED);
   state->since_ns = came_on;
   state->waking_ns = 0;
@@ -229,19 +230,20 @@ int on_sched_wakeup_new(__u64* ctx) {
   return 0;
 }
 
-static always_inline void next_life(struct task_struct* task, __u8 ended, const char* new_name) {
-  if (!maybe_target(task) || window.start_ns == 0) return;
+/* Returns the state if a new life has begun. */
+static always_inline struct thread_state* next_life(struct task_struct* task, __u8 ended) {
+  if (!maybe_target(task) || window.start_ns == 0) return 0;
   struct thread_state* state = find_state(task);
-  if (!state || state->phase != PHASE_RUNNING) return;
-  if (ended == DWELL_END_RENAMED && state->life >= config.renames_max) return;
+  if (!state || state->phase != PHASE_RUNNING) return 0;
+  if (ended == DWELL_END_RENAMED && state->life >= config.renames_max) return 0;
   __u64 now = bpf_ktime_get_ns();
-  if (window.end_ns && now >= window.end_ns) return;
+  if (window.end_ns && now >= window.end_ns) return 0;
   struct scratch* scratch = get_scratch(&life_scratch);
-  if (!scratch) return;
+  if (!scratch) return 0;
   book_running(state, now);
   end_life(task, state, now, ended, scratch);
   begin_life(task, state, now);
-  if (new_name) bpf_probe_read_kernel_str(state->comm, DWELL_COMM_BYTES, new_name);
+  return state;
 }
 
 HOOK("sched_process_exec")
@@ -263,7 +265,11 @@ int on_task_rename(__u64* ctx) {
 #else
   if (BPF_CORE_READ_BITFIELD(task, in_execve)) return 0;
 #endif
-  next_life(task, DWELL_END_RENAMED, (const char*)ctx[1]);
+  struct thread_state* state = next_life(task, DWELL_END_RENAMED);
+  if (!state) return 0;
+  /* The task still has its old name. */
+  __builtin_memset(state->comm, 0, DWELL_COMM_BYTES);
+  bpf_probe_read_kernel_str(state->comm, DWELL_COMM_BYTES, (const char*)ctx[1]);
   return 0;
 }
 

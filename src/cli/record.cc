@@ -84,7 +84,7 @@ Status start_probe(Session& session) {
   }
   DWELL_ASSIGN(session.drain, collect::Drain::create(session.probe->maps()));
   session.recording.stacks.set_scheduler(scheduler);
-  session.learner.emplace(session.probe->maps().signatures, scheduler);
+  session.learner.emplace(probe::insert_into_map(session.probe->maps().signatures), scheduler);
   return session.probe->attach();
 }
 
