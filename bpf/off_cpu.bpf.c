@@ -248,7 +248,7 @@ static always_inline struct thread_state* next_life(struct task_struct* task, __
 
 HOOK("sched_process_exec")
 int on_sched_process_exec(__u64* ctx) {
-  next_life((void*)ctx[0], DWELL_END_EXECUTED, 0);
+  next_life((void*)ctx[0], DWELL_END_EXECUTED);
   return 0;
 }
 
