@@ -239,32 +239,39 @@ class ProfileAssembly {
            profile.modules[profile.frames[frame].module].kind == ModuleKind::kUnknown;
   }
 
+  struct Side {
+    bool complete = false;
+    bool truncated = false;
+  };
+
   // Appends the frames of one side. After the first address that lies in no mapping nothing can be
-  // trusted.
-  const LocatedStack* append(uint64_t id, bool user, std::vector<uint32_t>& frames) {
-    if (id == DWELL_STACK_NONE || id == DWELL_STACK_NOT_TAKEN) return nullptr;
+  // trusted, not even that the walk reached a root frame.
+  Side append(uint64_t id, bool user, std::vector<uint32_t>& frames) {
+    if (id == DWELL_STACK_NONE || id == DWELL_STACK_NOT_TAKEN) return {};
     const LocatedStack* stack = recording_.stacks.find(id);
     if (stack == nullptr) {
       frames.push_back(builder_.placeholder(placeholder_text(id, user)));
-      return nullptr;
+      return {};
     }
-    for (const symbolize::LocationId location : stack->locations) {
-      frames.push_back(frame_of(location));
-      if (user && is_unknown(frames.back())) break;
+    bool astray = false;
+    for (auto at = stack->locations.begin(); at != stack->locations.end() && !astray; ++at) {
+      frames.push_back(frame_of(*at));
+      astray = user && is_unknown(frames.back());
     }
     if (stack->truncated) frames.push_back(builder_.placeholder("[truncated]"));
-    return stack;
+    return {stack->complete && !astray, stack->truncated};
   }
 
   uint32_t stack_of(const dwell_row_key& key) {
-    const auto [at, is_new] = stack_ids_.try_emplace(std::pair(key.kernel_stack, key.user_stack));
+    const bool new_thread = key.wait_class == DWELL_CLASS_NEW;
+    auto& ids = new_thread ? new_thread_stack_ids_ : stack_ids_;
+    const auto [at, is_new] = ids.try_emplace(std::pair(key.kernel_stack, key.user_stack));
     if (!is_new) return at->second;
     std::vector<uint32_t> frames;
     append(key.kernel_stack, false, frames);
-    const LocatedStack* user = append(key.user_stack, true, frames);
-    if (key.wait_class == DWELL_CLASS_NEW) frames.push_back(builder_.placeholder("(new thread)"));
-    return at->second = builder_.stack(frames, user != nullptr && user->complete,
-                                       user != nullptr && user->truncated);
+    const Side user = append(key.user_stack, true, frames);
+    if (new_thread) frames.push_back(builder_.placeholder("(new thread)"));
+    return at->second = builder_.stack(frames, user.complete, user.truncated);
   }
 
   static void set_values(Row& row, const dwell_row& value) {
@@ -360,7 +367,9 @@ class ProfileAssembly {
       return static_cast<size_t>((pair.first * 0x9e3779b97f4a7c15ull) ^ pair.second);
     }
   };
-  std::unordered_map<std::pair<uint64_t, uint64_t>, uint32_t, PairHash> stack_ids_;
+  using StackIds = std::unordered_map<std::pair<uint64_t, uint64_t>, uint32_t, PairHash>;
+  StackIds stack_ids_;             // by kernel and user stack
+  StackIds new_thread_stack_ids_;  // with a frame more
   std::unordered_set<uint64_t> hidden_;
   std::optional<uint32_t> folded_thread_;
   std::optional<uint32_t> overflow_thread_;
