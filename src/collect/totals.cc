@@ -19,6 +19,12 @@ void add_books(dwell_books& sum, const dwell_books& books) {
   for (size_t i = 0; i < sizeof(dwell_books) / sizeof(uint64_t); ++i) to[i] += from[i];
 }
 
+// Time that the books of a life account for.
+uint64_t accounted_ns(const dwell_books& books) {
+  return books.running_ns + books.run_queue_ns + books.blocked_ns + books.censored_run_queue_ns +
+         books.censored_blocked_ns + books.lost_ns;
+}
+
 }  // namespace
 
 size_t RowKeyHash::operator()(const dwell_row_key& key) const {
@@ -48,8 +54,13 @@ void Totals::add_rows(const std::vector<RawRow>& rows) {
 
 void Totals::add_threads(const std::vector<dwell_thread_record>& records) {
   for (const dwell_thread_record& record : records) {
-    if (threads_.contains(record.thread))
-      continue;  // a thread that died while the window was closed tells it twice
+    const auto known = threads_.find(record.thread);
+    if (known != threads_.end()) {
+      // A thread that died while the window was closed tells it twice; the closing iterator may
+      // have looked while the last entry was made. Books only grow.
+      if (accounted_ns(record.books) > accounted_ns(known->second.books)) known->second = record;
+      continue;
+    }
     if (threads_.size() < limits_.threads) {
       threads_.emplace(record.thread, record);
     } else {

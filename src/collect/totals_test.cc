@@ -116,6 +116,15 @@ TEST(Totals, CountsAThreadOnceThatTellsItsEndTwice) {
   EXPECT_EQ(totals.lost_threads().threads, 0u);
 }
 
+TEST(Totals, TakesTheFullerBooksOfAThreadThatTellsThemTwice) {
+  Totals totals;
+  totals.add_threads({record(1, 10)});
+  totals.add_threads({record(1, 90)});
+  totals.add_threads({record(1, 50)});
+  ASSERT_EQ(totals.threads().size(), 1u);
+  EXPECT_EQ(totals.threads().at(1).books.running_ns, 90u);
+}
+
 TEST(Totals, FoldsThreadsThatDoNotFitIntoOneSum) {
   Totals totals({.rows = 10, .threads = 3});
   for (uint64_t thread = 0; thread < 10; ++thread) totals.add_threads({record(thread, thread)});
