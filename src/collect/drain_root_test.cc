@@ -148,15 +148,16 @@ class DrainRootTest : public testing::Test {
 };
 
 TEST_F(DrainRootTest, RowsSayWhatTheBooksSayWhateverTheOptions) {
-  for (int bits = 0; bits < 16; ++bits) {
+  for (int bits = 0; bits < 32; ++bits) {
     ProbeOptions options;
     options.user_stacks = bits & 1;
     options.kernel_stacks = bits & 2;
     options.signatures = bits & 4;
     options.runnable_kernel_stacks = bits & 8;
+    options.raw = bits & 16;
     ChildAtWork child(nap_ten_times);
     const Recorded recorded = record(options, child);
-    expect_rows_to_match_books(recorded, fmt::format("options {:04b}", bits));
+    expect_rows_to_match_books(recorded, fmt::format("options {:05b}", bits));
     for (const auto& [key, row] : recorded.totals.rows()) {
       EXPECT_TRUE(options.user_stacks || key.user_stack < DWELL_STACK_FIRST);
       EXPECT_TRUE(options.kernel_stacks || key.kernel_stack < DWELL_STACK_FIRST);

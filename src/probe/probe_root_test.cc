@@ -120,13 +120,14 @@ void nap_ten_times() {
 }
 
 TEST_F(ProbeRootTest, BooksEveryNanosecondWhateverTheOptions) {
-  for (int bits = 0; bits < 16; ++bits) {
+  for (int bits = 0; bits < 32; ++bits) {
     ProbeOptions options = options_;
     options.user_stacks = bits & 1;
     options.kernel_stacks = bits & 2;
     options.signatures = bits & 4;
     options.runnable_kernel_stacks = bits & 8;
-    const std::string label = fmt::format("options {:04b}", bits);
+    options.raw = bits & 16;
+    const std::string label = fmt::format("options {:05b}", bits);
     ChildAtWork child(nap_ten_times);
     const dwell_thread_record record = record_child(options, child);
     expect_conserved(record, label);
