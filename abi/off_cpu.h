@@ -145,7 +145,7 @@ enum { DWELL_STACK_RECORD_HEADER_BYTES = 40 };
 enum {
   DWELL_SIGNATURE_PAIRS = 32,
   DWELL_SIGNATURE_WAYS = 8,
-  DWELL_SIGNATURE_WORDS = 192, /* how far above the saved stack pointer a slot may lie */
+  DWELL_SIGNATURE_WORDS = 320, /* how far above the saved stack pointer a slot may lie */
   DWELL_SAVED_FRAME_WORDS = 6, /* x86-64: r15 r14 r13 r12 rbx rbp below the first return address */
 };
 struct dwell_signature_key {
@@ -282,7 +282,7 @@ struct dwell_config {
   __dwell_u8 user_stacks;
   __dwell_u8 kernel_stacks;
   __dwell_u8 runnable_kernel_stacks; /* kernel stacks of preempted threads as well */
-  __dwell_u8 zero;
+  __dwell_u8 switch_tells_state;     /* sched_switch has its fourth argument, since 5.18 */
   __dwell_u32 class_mask; /* bit per dwell_class: rows wanted */
   __dwell_u32
       state_mask; /* 0: any; else rows whose raw state has one of these bits (bit 31: running) */

@@ -122,9 +122,8 @@ static always_inline void charge_overflow(struct thread_state* state,
  * this thread in (or the closing iterator, after the window) writes to it; the run-queue locks
  * order them.
  */
-__attribute__((noinline)) int charge_row(struct thread_state* state,
-                                         const struct interval* interval, __u64 kernel_stack,
-                                         struct scratch* scratch) {
+verified_once int charge_row(struct thread_state* state, const struct interval* interval,
+                             __u64 kernel_stack, struct scratch* scratch) {
   if (!state || !interval || !scratch) return 0;
   struct dwell_row_key key = {
       .user_stack = state->user_stack,
@@ -186,7 +185,8 @@ static always_inline bool write_record(struct task_struct* task, const struct th
   record->end_ns = not_after_window(now);
   record->books = state->books;
   record->tid = state->tid;
-  record->parent_pid = READ(READ(task, real_parent), tgid);
+  struct task_struct* parent = READ(task, real_parent);
+  record->parent_pid = READ(parent, tgid);
   record->ended = ended;
   record->flags = record_flags(task, state);
   record->zero = 0;
@@ -196,7 +196,8 @@ static always_inline bool write_record(struct task_struct* task, const struct th
     read_comm(task, record->comm);
   else
     __builtin_memcpy(record->comm, state->comm, DWELL_COMM_BYTES);
-  read_comm(READ(task, group_leader), record->process_comm);
+  struct task_struct* leader = READ(task, group_leader);
+  read_comm(leader, record->process_comm);
   return record->end_ns > record->birth_ns;
 }
 

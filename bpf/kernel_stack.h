@@ -49,8 +49,8 @@ static __attribute__((noinline)) __u64 walk_and_remember(struct task_struct* tas
 }
 
 /* Are the words at the signature's slots those of the sleeping stack at `sp`? */
-__attribute__((noinline)) int signature_matches(const struct dwell_signature* signature,
-                                                struct scratch* scratch, __u64 sp, __u64 top) {
+verified_once int signature_matches(const struct dwell_signature* signature,
+                                    struct scratch* scratch, __u64 sp, __u64 top) {
   if (!signature || !scratch) return false;
   __u32 words = signature->words;
   if (signature->refuted || words > DWELL_SIGNATURE_WORDS || sp + words * 8 > top) return false;
@@ -139,6 +139,53 @@ static always_inline __u64 take_kernel_stack(struct task_struct* task, struct th
   return id;
 }
 
-#endif /* DWELL_RAW_TP */
+/* Here a stack can wait until the thread comes back. */
+static always_inline void note_kernel_stack(void* ctx, struct thread_state* state,
+                                            struct scratch* scratch, __u64 now) {}
+
+#else /* DWELL_RAW_TP: the helper takes no plain address, so the stack must be taken while the \
+         thread is current */
+
+/* With the frames of the probe and the scheduler at its leaf: user space cuts them off. */
+static always_inline void note_kernel_stack(void* ctx, struct thread_state* state,
+                                            struct scratch* scratch, __u64 now) {
+  __u64 known, hash = config.hash_seed;
+  struct dwell_process_key none = {};
+  state->kernel_stack = DWELL_STACK_NOT_TAKEN;
+  if (!config.kernel_stacks ||
+      (!is_blocked_class(state->wait_class) && !config.runnable_kernel_stacks))
+    return;
+  long bytes = bpf_get_stack(ctx, scratch->stack.ips, DWELL_MAX_FRAMES * 8, 0);
+  count(DWELL_COUNT_KSTACK_WALK, 0);
+  state->kernel_stack = DWELL_STACK_LOST_FAULT;
+  if (bytes <= 0) {
+    count(DWELL_LOSS_KERNEL_STACK_FAULT, 0);
+    return;
+  }
+  __u32 frames = (__u32)bytes / 8;
+  for (__u32 i = 0; i < DWELL_MAX_FRAMES; ++i) {
+    if (i >= frames) break;
+    hash = mix(hash, scratch->stack.ips[i]);
+  }
+  scratch->stack.count = frames;
+  scratch->stack.flags =
+      DWELL_STACK_KERNEL | (frames == DWELL_MAX_FRAMES ? DWELL_STACK_TRUNCATED : 0);
+  scratch->stack.process = none;
+  state->kernel_stack =
+      remember_stack(scratch, stack_id(hash), now, DWELL_LOSS_KERNEL_STACKS_FULL, &known);
+}
+
+static always_inline __u64 take_kernel_stack(struct task_struct* task, struct thread_state* state,
+                                             struct scratch* scratch, __u64 now) {
+  return state->kernel_stack;
+}
+
+static always_inline __u64 walk_and_remember(struct task_struct* task, struct scratch* scratch,
+                                             __u64 now) {
+  struct thread_state* state = find_state(task);
+  return state ? state->kernel_stack : DWELL_STACK_NOT_TAKEN;
+}
+
+#endif
 
 #endif

@@ -8,6 +8,17 @@
 
 #define always_inline inline __attribute__((always_inline))
 
+/*
+ * A function that the verifier looks at once, whatever the paths that lead to it: with their loops
+ * inlined at the end of each path the programs would be too large. Kernels before 5.12 take no
+ * pointers there.
+ */
+#ifdef DWELL_RAW_TP
+#define verified_once static __attribute__((noinline))
+#else
+#define verified_once __attribute__((noinline))
+#endif
+
 const volatile struct dwell_config config = {};
 
 /* .bss, mapped by user space. */

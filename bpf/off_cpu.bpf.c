@@ -21,9 +21,6 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* sched_switch has a fourth argument, the state that the scheduler decided on, since 5.18. */
-const volatile __u8 switch_tells_state = 0;
-
 static always_inline struct scratch* get_scratch(void* map) {
   __u32 zero = 0;
   return bpf_map_lookup_elem(map, &zero);
@@ -64,7 +61,8 @@ static always_inline void work_out_switch_in(struct task_struct* task, struct th
                                              __u64 cpu_time, __u64 now, struct scratch* scratch) {
   __u64 ran = cpu_time - state->cpu_time_ns, came_on = now - ran;
   if (came_on < state->since_ns || came_on > now) came_on = state->since_ns;
-  count(DWELL_COUNT_MISSED_SWITCH_IN, came_on - not_before_window(state->since_ns));
+  __u64 from = not_before_window(state->since_ns);
+  count(DWELL_COUNT_MISSED_SWITCH_IN, came_on > from ? came_on - from : 0);
   close_interval(task, state, scratch, came_on, DWELL_STACK_MISSED);
   state->since_ns = came_on;
   state->waking_ns = 0;
@@ -82,8 +80,8 @@ static always_inline void lose_absence(struct task_struct* task, struct thread_s
   count(DWELL_LOSS_MISSED_SWITCH_OUT, away - ran);
 }
 
-static always_inline void switch_out(struct task_struct* task, bool preempt, __u32 prev_state,
-                                     __u64 now, struct scratch* scratch) {
+static always_inline void switch_out(void* ctx, struct task_struct* task, bool preempt,
+                                     __u32 prev_state, __u64 now, struct scratch* scratch) {
   struct thread_state* state = get_state(task, PHASE_RUNNING, DWELL_CLASS_NONE);
   if (!state || state->phase == PHASE_ENDED) return;
   count(DWELL_COUNT_SWITCHES, 0);
@@ -106,6 +104,7 @@ static always_inline void switch_out(struct task_struct* task, bool preempt, __u
   if (config.user_stacks && has_user_side(task) &&
       config.class_mask >> (state->wait_class & 31) & 1)
     state->user_stack = take_user_stack(0, state, &regs, scratch, now);
+  note_kernel_stack(ctx, state, scratch, now);
 }
 
 static always_inline void switch_in(struct task_struct* task, __u64 now, struct scratch* scratch) {
@@ -156,7 +155,7 @@ int on_sched_switch(__u64* ctx) {
   struct task_struct* next = (void*)ctx[2];
   bool off = maybe_target(prev), on = maybe_target(next);
   if ((!off && !on) || window.start_ns == 0) return 0;
-  __u32 prev_state = switch_tells_state ? (__u32)ctx[3] : live_state(prev);
+  __u32 prev_state = config.switch_tells_state ? (__u32)ctx[3] : live_state(prev);
   __u64 now = bpf_ktime_get_ns();
   struct scratch* scratch = get_scratch(&switch_scratch);
   if (!scratch) return 0;
@@ -164,7 +163,7 @@ int on_sched_switch(__u64* ctx) {
     switch_after_window(prev, next, prev_state, now, scratch);
     return 0;
   }
-  if (off) switch_out(prev, ctx[0], prev_state, now, scratch);
+  if (off) switch_out(ctx, prev, ctx[0], prev_state, now, scratch);
   if (on) switch_in(next, now, scratch);
   return 0;
 }
@@ -231,24 +230,25 @@ int on_sched_wakeup_new(__u64* ctx) {
   return 0;
 }
 
-static always_inline void next_life(struct task_struct* task, __u8 ended, const char* new_name) {
-  if (!maybe_target(task) || window.start_ns == 0) return;
+/* Returns the state if a new life has begun. */
+static always_inline struct thread_state* next_life(struct task_struct* task, __u8 ended) {
+  if (!maybe_target(task) || window.start_ns == 0) return 0;
   struct thread_state* state = find_state(task);
-  if (!state || state->phase != PHASE_RUNNING) return;
-  if (ended == DWELL_END_RENAMED && state->life >= config.renames_max) return;
+  if (!state || state->phase != PHASE_RUNNING) return 0;
+  if (ended == DWELL_END_RENAMED && state->life >= config.renames_max) return 0;
   __u64 now = bpf_ktime_get_ns();
-  if (window.end_ns && now >= window.end_ns) return;
+  if (window.end_ns && now >= window.end_ns) return 0;
   struct scratch* scratch = get_scratch(&life_scratch);
-  if (!scratch) return;
+  if (!scratch) return 0;
   book_running(state, now);
   end_life(task, state, now, ended, scratch);
   begin_life(task, state, now);
-  if (new_name) bpf_probe_read_kernel_str(state->comm, DWELL_COMM_BYTES, new_name);
+  return state;
 }
 
 HOOK("sched_process_exec")
 int on_sched_process_exec(__u64* ctx) {
-  next_life((void*)ctx[0], DWELL_END_EXECUTED, 0);
+  next_life((void*)ctx[0], DWELL_END_EXECUTED);
   return 0;
 }
 
@@ -265,7 +265,11 @@ int on_task_rename(__u64* ctx) {
 #else
   if (BPF_CORE_READ_BITFIELD(task, in_execve)) return 0;
 #endif
-  next_life(task, DWELL_END_RENAMED, (const char*)ctx[1]);
+  struct thread_state* state = next_life(task, DWELL_END_RENAMED);
+  if (!state) return 0;
+  /* The task still has its old name. */
+  __builtin_memset(state->comm, 0, DWELL_COMM_BYTES);
+  bpf_probe_read_kernel_str(state->comm, DWELL_COMM_BYTES, (const char*)ctx[1]);
   return 0;
 }
 
@@ -358,10 +362,8 @@ int close_window(struct bpf_iter__task* ctx) {
     /* Walk, then claim: if the claim holds, the thread slept all the while and the stack is the
      * right one. */
     __u64 kernel_stack = DWELL_STACK_NOT_TAKEN;
-#ifndef DWELL_RAW_TP
     if (config.kernel_stacks && is_blocked_class(state->wait_class))
       kernel_stack = walk_and_remember(task, scratch, window.end_ns);
-#endif
     if (claim(state, PHASE_OFF)) close_interval(task, state, scratch, after, kernel_stack);
   } else if (claim(state, PHASE_RUNNING)) {
     book_running(state, after);

@@ -44,10 +44,11 @@ struct seed_state {
  * alone is written by the waker's CPU.
  */
 struct thread_state {
-  __u64 since_ns;    /* begin of the current phase; 0: before the probe saw the thread */
-  __u64 waking_ns;   /* last sched_waking since the last switch-in, 0: none */
-  __u64 user_stack;  /* of the current interval */
-  __u64 known_stack; /* the last user stack found in known_stacks: most waits repeat */
+  __u64 since_ns;     /* begin of the current phase; 0: before the probe saw the thread */
+  __u64 waking_ns;    /* last sched_waking since the last switch-in, 0: none */
+  __u64 user_stack;   /* of the current interval */
+  __u64 kernel_stack; /* ... where it has to be taken at switch-out */
+  __u64 known_stack;  /* the last user stack found in known_stacks: most waits repeat */
   __u64 cpu_time_ns; /* used by the thread when it last left the CPU, by the scheduler's own account
                       */
   __u64 thread;      /* id of this life */
@@ -56,7 +57,7 @@ struct thread_state {
   struct dwell_process_key process;
   struct dwell_books books;
   struct seed_state seed;
-  __u32 tid;           /* exec may change the task's */
+  __u32 tid; /* exec may change the task's */
   __u32 phase;
   __u32 raw_state;
   __u16 cause;

@@ -74,12 +74,8 @@ static always_inline __u64 walk_user_stack(struct task_struct* other, const stru
   return hash;
 }
 
-/*
- * The walk of the current task as a function that the verifier looks at once, whatever the paths
- * that lead to it: with its loop inlined at the end of each of them the probe would be too large.
- */
-__attribute__((noinline)) __u64 walk_current(const struct user_regs* regs, struct scratch* scratch,
-                                             __u64 hash) {
+verified_once __u64 walk_current(const struct user_regs* regs, struct scratch* scratch,
+                                 __u64 hash) {
   return regs && scratch ? walk_user_stack(0, regs, scratch, hash) : 0;
 }
 

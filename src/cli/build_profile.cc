@@ -317,9 +317,18 @@ class ProfileAssembly {
     }
   }
 
+  // What the probe counted, and what did not fit into our own sums.
+  dwell_counter_cell counted(dwell_counter counter) const {
+    dwell_counter_cell cell = recording_.counters[static_cast<size_t>(counter)];
+    dwell_counter_cell dropped = {};
+    if (counter == DWELL_LOSS_ROWS_FULL) dropped = recording_.totals.dropped_rows();
+    if (counter == DWELL_LOSS_THREAD_RECORDS) dropped = recording_.totals.dropped_threads();
+    return {cell.count + dropped.count, cell.ns + dropped.ns};
+  }
+
   void add_losses() {
     for (const collect::CounterMeaning& meaning : collect::counter_meanings()) {
-      const dwell_counter_cell& cell = recording_.counters[static_cast<size_t>(meaning.counter)];
+      const dwell_counter_cell cell = counted(meaning.counter);
       Loss loss;
       loss.name = meaning.name;
       loss.meaning = meaning.meaning;

@@ -16,8 +16,8 @@ namespace {
 
 [[noreturn]] void run_child(int go, int failed, char* const* arguments) {
   char byte;
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
+  for (const int own : {SIGINT, SIGTERM, SIGPIPE})  // what watch_stop_signals has changed
+    signal(own, SIG_DFL);
   if (read(go, &byte, 1) != 1) _exit(125);  // the recorder is gone
   execvp(arguments[0], arguments);
   const int code = errno;
@@ -63,7 +63,8 @@ Status Command::release() {
   go_.reset();
   int code = 0;
   if (read(failed_.get(), &code, sizeof code) != sizeof code) return {};
-  try_wait();
+  int status;
+  if (waitpid(pid_, &status, 0) == pid_) status_ = WEXITSTATUS(status);
   auto error = errno_error(code, "cannot execute " + printable(name_));
   error.error().kind = Error::Kind::kUsage;
   return error;

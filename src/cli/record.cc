@@ -83,7 +83,8 @@ Status start_probe(Session& session) {
       session.targets_alive.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, target.id, 0)));
   }
   DWELL_ASSIGN(session.drain, collect::Drain::create(session.probe->maps()));
-  session.learner.emplace(session.probe->maps().signatures, scheduler);
+  session.recording.stacks.set_scheduler(scheduler);
+  session.learner.emplace(probe::insert_into_map(session.probe->maps().signatures), scheduler);
   return session.probe->attach();
 }
 

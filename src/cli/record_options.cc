@@ -123,6 +123,37 @@ Status check_sizes(const RecordWords& words, probe::ProbeOptions& probe) {
   return set(words.thread_ring, "--thread-ring", 4096, 1 << 30, probe.thread_ring_bytes);
 }
 
+// Leaves `ns` alone if the option was not given.
+Status set_time(const std::string& text, const char* option, uint64_t& ns) {
+  if (text.empty()) return {};
+  const auto parsed = parse_duration(text);
+  if (!parsed) return usage_error(fmt::format("{}: {}", option, parsed.error().message));
+  ns = *parsed;
+  return {};
+}
+
+Status check_times(const RecordWords& words, RecordOptions& options) {
+  if (!words.duration.empty()) {
+    DWELL_TRY(set_time(words.duration, "-d", options.duration_ns.emplace()));
+    if (*options.duration_ns == 0)
+      return usage_error(
+          fmt::format("-d: '{}' is too short; the duration must be longer than 0, for example 10s",
+                      printable(words.duration)));
+  }
+  probe::ProbeOptions& probe = options.probe;
+  DWELL_TRY(set_time(words.min, "--min", probe.min_ns));
+  DWELL_TRY(set_time(words.max, "--max", probe.max_ns));
+  if (probe.min_ns <= probe.max_ns) return {};
+  return usage_error(
+      fmt::format("--min {} is longer than --max {}: no interval can be both; swap them",
+                  format_duration(probe.min_ns), format_duration(probe.max_ns)));
+}
+
+// An empty word stands for an unset variable, not for the default.
+std::string refuse_empty(const std::string& text) {
+  return text.empty() ? "the value is empty; leave the option out for the default" : "";
+}
+
 }  // namespace
 
 std::string RecordOptions::target_text() const {
@@ -150,41 +181,59 @@ std::vector<std::string> RecordOptions::effective() const {
   return list;
 }
 
+namespace {
+
+void add_choice_options(CLI::App& command, RecordWords& words) {
+  command.add_option("--class", words.classes,
+                     "Only waits of these classes, e.g. blocked or io,preempted");
+  command.add_option("--state", words.states,
+                     "Only waits in these task states: letters (S,D,R...) or a bit mask");
+  command
+      .add_option("--min", words.min,
+                  "Only intervals of at least this length, e.g. 10ms; the rest is summed")
+      ->check(refuse_empty);
+  command.add_option("--max", words.max, "Only intervals of at most this length")
+      ->check(refuse_empty);
+  command.add_flag("--no-user-stacks", words.no_user_stacks, "Do not take user stacks");
+  command.add_flag("--no-kernel-stacks", words.no_kernel_stacks, "Do not take kernel stacks");
+  command.add_flag("--preempt-stacks", words.preempt_stacks,
+                   "Take kernel stacks of preempted threads too");
+  command.add_flag("--no-demangle", words.no_demangle,
+                   "Leave C++ and Rust names as they are in the symbol table");
+}
+
+void add_limits(CLI::App& command, RecordWords& words) {
+  const auto add = [&](const char* name, std::string& word, const char* help) {
+    command.add_option(name, word, help)->check(refuse_empty)->group("Limits");
+  };
+  add("--rows", words.rows, "Distinct rows kept per epoch (262144)");
+  add("--stacks", words.stacks, "Distinct stacks kept (524288)");
+  add("--stack-ring", words.stack_ring, "Bytes of the ring for new stacks (8388608)");
+  add("--thread-ring", words.thread_ring, "Bytes of the ring for ended threads (4194304)");
+  command
+      .add_flag("--raw-tracepoints", words.raw,
+                "Attach through raw tracepoints, as on kernels that refuse typed ones")
+      ->group("Limits");
+}
+
+}  // namespace
+
 void add_record_command(CLI::App& app, RecordWords& words) {
   CLI::App* command = app.add_subcommand("record", "Record where threads spend their wall time");
   command->add_option("-p,--pid", words.pids, "Processes, with all their threads: PID[,PID...]");
   command->add_option("-t,--tid", words.tids, "Single threads: TID[,TID...]");
   command->add_flag("-a,--all", words.all, "The whole machine");
-  command->add_option("-d,--duration", words.duration,
-                      "Stop after this time, e.g. 10s (else: Ctrl-C, or the command's end)");
+  command
+      ->add_option("-d,--duration", words.duration,
+                   "Stop after this time, e.g. 10s (else: Ctrl-C, or the command's end)")
+      ->check(refuse_empty);
   command->add_option("-o,--output", words.output, "File to write")->capture_default_str();
   command->add_flag("--follow", words.follow, "Record children of the processes too (the default)");
   command->add_flag("--no-follow", words.no_follow, "Do not record children");
   command->add_flag("--user-threads", words.user_threads, "With -a: only threads of user programs");
   command->add_flag("--kernel-threads", words.kernel_threads, "With -a: only kernel threads");
-  command->add_option("--class", words.classes,
-                      "Only waits of these classes, e.g. blocked or io,preempted");
-  command->add_option("--state", words.states,
-                      "Only waits in these task states: letters (S,D,R...) or a bit mask");
-  command->add_option("--min", words.min,
-                      "Only intervals of at least this length, e.g. 10ms; the rest is summed");
-  command->add_option("--max", words.max, "Only intervals of at most this length");
-  command->add_flag("--no-user-stacks", words.no_user_stacks, "Do not take user stacks");
-  command->add_flag("--no-kernel-stacks", words.no_kernel_stacks, "Do not take kernel stacks");
-  command->add_flag("--preempt-stacks", words.preempt_stacks,
-                    "Take kernel stacks of preempted threads too");
-  command->add_flag("--no-demangle", words.no_demangle,
-                    "Leave C++ and Rust names as they are in the symbol table");
-  command->add_option("--rows", words.rows, "Distinct rows kept per epoch (262144)")
-      ->group("Limits");
-  command->add_option("--stacks", words.stacks, "Distinct stacks kept (524288)")->group("Limits");
-  command
-      ->add_option("--stack-ring", words.stack_ring, "Bytes of the ring for new stacks (8388608)")
-      ->group("Limits");
-  command
-      ->add_option("--thread-ring", words.thread_ring,
-                   "Bytes of the ring for ended threads (4194304)")
-      ->group("Limits");
+  add_choice_options(*command, words);
+  add_limits(*command, words);
   command->add_flag("-q,--quiet", words.quiet, "No progress, no summary");
   command->add_option(
       "command", words.command,
@@ -202,10 +251,7 @@ Result<RecordOptions> check(const RecordWords& words) {
   options.quiet = words.quiet;
   options.demangle = !words.no_demangle;
   DWELL_TRY(check_targets(words, options));
-  if (!words.duration.empty()) {
-    DWELL_ASSIGN(options.duration_ns, parse_duration(words.duration));
-    if (*options.duration_ns == 0) return usage_error("-d: the duration must be longer than 0");
-  }
+  DWELL_TRY(check_times(words, options));
   probe::ProbeOptions& probe = options.probe;
   probe.all = words.all;
   probe.follow = !words.no_follow;
@@ -215,18 +261,11 @@ Result<RecordOptions> check(const RecordWords& words) {
   probe.user_stacks = !words.no_user_stacks;
   probe.kernel_stacks = !words.no_kernel_stacks;
   probe.runnable_kernel_stacks = words.preempt_stacks;
+  probe.raw = words.raw;
   if (!words.classes.empty()) {
     DWELL_ASSIGN(probe.class_mask, parse_classes(words.classes));
   }
   DWELL_ASSIGN(probe.state_mask, parse_states(words.states));
-  if (!words.min.empty()) {
-    DWELL_ASSIGN(probe.min_ns, parse_duration(words.min));
-  }
-  if (!words.max.empty()) {
-    DWELL_ASSIGN(probe.max_ns, parse_duration(words.max));
-  }
-  if (probe.min_ns > probe.max_ns)
-    return usage_error("--min is longer than --max: no interval can be both");
   DWELL_TRY(check_sizes(words, probe));
   return options;
 }

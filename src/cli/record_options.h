@@ -31,7 +31,7 @@ struct RecordWords {
   std::vector<std::string> pids, tids, classes, states, command;
   bool all = false, user_threads = false, kernel_threads = false, no_follow = false, follow = false;
   bool no_user_stacks = false, no_kernel_stacks = false, preempt_stacks = false,
-       no_demangle = false, quiet = false;
+       no_demangle = false, quiet = false, raw = false;
   std::string duration, min, max, output = "dwell.dwell";
   std::string rows, stacks, stack_ring, thread_ring;
 };

@@ -1,10 +1,24 @@
 #include "cli/recorded_stacks.h"
 
+#include <algorithm>
+
 namespace dwell::cli {
 
 ProcessKey process_key(const dwell_process_key& raw) {
   return {raw.pid, raw.exec_id, raw.start_boottime_ns};
 }
+
+namespace {
+
+// Index of the first frame outside the scheduler, counted from the leaf: 0 if none is inside it.
+size_t leaf_outside(const std::vector<uint64_t>& ips, const probe::SchedulerText& scheduler) {
+  const auto inside = [&](uint64_t ip) { return scheduler.contains(ip); };
+  const auto first = std::ranges::find_if(ips, inside);
+  if (first == ips.end()) return 0;
+  return static_cast<size_t>(std::find_if_not(first, ips.end(), inside) - ips.begin());
+}
+
+}  // namespace
 
 void RecordedStacks::add(const std::vector<collect::RawStack>& stacks,
                          symbolize::Symbolizer& symbolizer) {
@@ -16,7 +30,9 @@ void RecordedStacks::add(const std::vector<collect::RawStack>& stacks,
     stack.truncated = raw.flags & DWELL_STACK_TRUNCATED;
     stack.locations.reserve(raw.ips.size());
     const ProcessKey process = process_key(raw.process);
-    for (const uint64_t ip : raw.ips) {
+    const size_t leaf = raw.flags & DWELL_STACK_KERNEL ? leaf_outside(raw.ips, scheduler_) : 0;
+    for (size_t i = leaf; i < raw.ips.size(); ++i) {
+      const uint64_t ip = raw.ips[i];
       // The leaf of a user stack is where the thread was; every other address is where a call
       // returns to.
       const bool is_return = raw.flags & DWELL_STACK_KERNEL || !stack.locations.empty();

@@ -40,7 +40,8 @@ void Totals::add_rows(const std::vector<RawRow>& rows) {
       rows_.emplace(row.key, row.value);
     } else {
       add_row(overflow_[std::min<size_t>(row.key.wait_class, DWELL_CLASS_COUNT - 1)], row.value);
-      dropped_ns_ += row.value.blocked_ns + row.value.run_queue_ns;
+      dropped_rows_.count += row.value.count;
+      dropped_rows_.ns += row.value.blocked_ns + row.value.run_queue_ns;
     }
   }
 }
@@ -52,9 +53,10 @@ void Totals::add_threads(const std::vector<dwell_thread_record>& records) {
     if (threads_.size() < limits_.threads) {
       threads_.emplace(record.thread, record);
     } else {
-      lost_threads_.threads++;
-      lost_threads_.alive_ns += record.end_ns - record.birth_ns;
-      add_books(lost_threads_.books, record.books);
+      const uint64_t alive = record.end_ns - record.birth_ns;
+      dropped_threads_.count++;
+      dropped_threads_.ns += alive;
+      add_lost_threads({.threads = 1, .alive_ns = alive, .books = record.books});
     }
   }
 }

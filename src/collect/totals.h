@@ -40,8 +40,10 @@ class Totals {
   const std::unordered_map<uint64_t, dwell_thread_record>& threads() const { return threads_; }
   const std::vector<dwell_row>& overflow() const { return overflow_; }  // by class
   const dwell_lost_threads& lost_threads() const { return lost_threads_; }
-  // Rows that did not fit here, in nanoseconds; already part of the overflow rows.
-  uint64_t dropped_ns() const { return dropped_ns_; }
+  // What did not fit here: intervals, which are part of the overflow rows, and threads, which are
+  // part of the lost ones. The probe's own counters know nothing of them.
+  const dwell_counter_cell& dropped_rows() const { return dropped_rows_; }
+  const dwell_counter_cell& dropped_threads() const { return dropped_threads_; }
 
  private:
   TotalsLimits limits_;
@@ -49,7 +51,8 @@ class Totals {
   std::unordered_map<uint64_t, dwell_thread_record> threads_;
   std::vector<dwell_row> overflow_ = std::vector<dwell_row>(DWELL_CLASS_COUNT);
   dwell_lost_threads lost_threads_ = {};
-  uint64_t dropped_ns_ = 0;
+  dwell_counter_cell dropped_rows_ = {};
+  dwell_counter_cell dropped_threads_ = {};
 };
 
 }  // namespace dwell::collect

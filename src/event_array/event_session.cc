@@ -126,6 +126,13 @@ void EventSession::deliver(uint32_t cpu, const Record& record, bool late) {
 }
 
 void EventSession::deliver_sample(uint32_t cpu, const Record& record, bool late) {
+  const RecordFormat format = array_.format();
+  if (format.sample_type == ring::kSampleRaw) {
+    const auto payload = raw_payload(record, format.pad_in_misc);
+    if (payload) return deliver_payload({cpu, 0, 0, 0, late, *payload});
+    ++stats_.oversize;
+    return trouble(cpu, Trouble::kOversize, record.size);
+  }
   Sample sample;
   switch (decode_sample(array_.format(), record, sample)) {
     case SampleCheck::kOk:
@@ -137,12 +144,15 @@ void EventSession::deliver_sample(uint32_t cpu, const Record& record, bool late)
       ++stats_.oversize;
       return trouble(cpu, Trouble::kOversize, record.size);
   }
-  Event event{cpu, sample.ids.time_ns, sample.ids.pid, sample.ids.tid, late, sample.payload};
+  deliver_payload({cpu, sample.ids.time_ns, sample.ids.pid, sample.ids.tid, late, sample.payload});
+}
+
+void EventSession::deliver_payload(Event event) {
   if (options_.length == SessionOptions::Length::kPrefixed) {
-    const auto exact = length_prefixed(sample.payload);
+    const auto exact = length_prefixed(event.payload);
     if (!exact) {
       ++stats_.bad_length;
-      return trouble(cpu, Trouble::kBadLength, sample.payload.size());
+      return trouble(event.cpu, Trouble::kBadLength, event.payload.size());
     }
     event.payload = *exact;
   }

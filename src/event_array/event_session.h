@@ -124,6 +124,7 @@ class EventSession {
   void order_record(uint32_t cpu, const Record& record);
   void deliver(uint32_t cpu, const Record& record, bool late);
   void deliver_sample(uint32_t cpu, const Record& record, bool late);
+  void deliver_payload(Event event);
   void deliver_event(Event& event);
   void trouble(uint32_t cpu, Trouble what, uint64_t value);
   void report_corruption(uint32_t cpu);

@@ -99,4 +99,16 @@ long Generator::output_xdp(std::span<const std::byte> packet, uint64_t size, uin
   return __atomic_load_n(&shared_->last_result[cpu], __ATOMIC_ACQUIRE);
 }
 
+void Generator::fill_from_xdp(uint64_t size, uint64_t count) {
+  const std::vector<std::byte> packet(64);
+  shared_->xdp_size = size;
+  shared_->xdp_flags = 0xffffffff;
+  shared_->xdp_raw = 1;
+  LIBBPF_OPTS(bpf_test_run_opts, opts);
+  opts.data_in = packet.data();
+  opts.data_size_in = static_cast<uint32_t>(packet.size());
+  opts.repeat = static_cast<int>(count);
+  bpf_prog_test_run_opts(xdp_fd_, &opts);
+}
+
 }  // namespace dwell

@@ -34,6 +34,9 @@ class Generator {
   // One output from an XDP program that sees `packet`.
   long output_xdp(std::span<const std::byte> packet, uint64_t size, uint64_t flags);
 
+  // `count` outputs of `size` bytes in one call, for filling rings quickly.
+  void fill_from_xdp(uint64_t size, uint64_t count);
+
   // What the payload buffers of the program hold behind struct generated.
   static const std::vector<std::byte>& pattern();
   // After fork: the child becomes the process whose calls count.

@@ -12,6 +12,12 @@ namespace {
 using namespace std::chrono_literals;
 using LossTest = KernelArrayTest;
 
+// How long random load runs; DWELL_TEST_SECONDS for long runs.
+std::chrono::seconds load_seconds() {
+  const char* text = getenv("DWELL_TEST_SECONDS");
+  return std::chrono::seconds(text != nullptr ? atoi(text) : 10);
+}
+
 TEST_F(LossTest, IsToldBeforeTheNextSample) {
   const auto array = open(one_page());
   PinToCpu pin(online_[0]);
@@ -49,7 +55,7 @@ TEST_F(LossTest, AddsUpOnEveryCpuUnderRandomLoad) {
       std::mt19937 random(cpu);
       while (!stop) Generator::fire(random() % 600);
     });
-  const auto end = std::chrono::steady_clock::now() + 5s;
+  const auto end = std::chrono::steady_clock::now() + load_seconds();
   std::mt19937 random(1);
   while (std::chrono::steady_clock::now() < end) {
     ASSERT_TRUE(array->wait(10ms));

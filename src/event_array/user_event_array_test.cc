@@ -53,12 +53,12 @@ TEST_P(UserReaderTest, IsWokenBySingleWrites) {
 TEST_P(UserReaderTest, MissesNoWakeUp) {
   const auto map = create({.ring_bytes = 64 << 10});
   const auto array = attach(*map, every_event());
-  constexpr uint64_t kWrites = 300'000;
+  constexpr uint64_t kWrites = 1'000'000;
   std::thread producer([&] {
     std::mt19937 random(1);
     for (uint64_t i = 0; i < kWrites; ++i) {
       while (map->write(numbered(i)) == -ENOSPC) std::this_thread::yield();
-      for (volatile uint32_t spin = random() % 2000; spin > 0;) spin = spin - 1;
+      for (volatile uint32_t spin = random() % 1000; spin > 0;) spin = spin - 1;
     }
   });
   uint64_t read = 0;

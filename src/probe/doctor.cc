@@ -34,10 +34,10 @@ Check check_kernel() {
   uname(&system);
   int major = 0, minor = 0;
   std::sscanf(system.release, "%d.%d", &major, &minor);
-  const bool new_enough = major > 5 || (major == 5 && minor >= 15);
+  const bool new_enough = major > 5 || (major == 5 && minor >= 10);
   return {"kernel", new_enough ? Outcome::kGood : Outcome::kMissing,
           fmt::format("Linux {}", system.release),
-          new_enough ? "" : "dwell needs Linux 5.15 or newer"};
+          new_enough ? "" : "dwell needs Linux 5.10 or newer"};
 }
 
 Check check_architecture() {

@@ -3,6 +3,7 @@
 // recording loop.
 #pragma once
 
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -13,24 +14,33 @@ namespace dwell::probe {
 
 class SignatureLearner {
  public:
-  SignatureLearner(int signatures_fd, SchedulerText scheduler)
-      : fd_(signatures_fd), scheduler_(scheduler) {}
+  // Puts a signature where the probe looks for it. False: there is no room, or one is there
+  // already.
+  using Insert = std::function<bool(const dwell_signature_key&, const dwell_signature&)>;
+
+  SignatureLearner(Insert insert, SchedulerText scheduler)
+      : insert_(std::move(insert)), scheduler_(scheduler) {}
   void learn(const std::vector<dwell_kernel_stack_sample>& samples);
 
  private:
   struct Suspect {
     StackEvidence evidence;
     int samples = 1;
+    bool is_news = true;  // as it stands it was not published
   };
   struct Key {
     std::vector<Suspect> suspects;
     uint16_t ways = 0;  // signatures in the map
   };
-  void publish(dwell_signature_key key, Key& state, const StackEvidence& evidence);
+  void take(const dwell_kernel_stack_sample& sample);
+  void publish_news(dwell_signature_key key);
 
-  int fd_;
+  Insert insert_;
   SchedulerText scheduler_;
   std::unordered_map<uint64_t, Key> keys_;  // by tid and cause
 };
+
+// Into the probe's own map (ProbeMaps::signatures).
+SignatureLearner::Insert insert_into_map(int signatures_fd);
 
 }  // namespace dwell::probe

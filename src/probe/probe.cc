@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "base/fd.h"
-#include "off_cpu.skel.h"
 #include "probe/load_log.h"
+#include "probe/probe_object.h"
 
 namespace dwell::probe {
 namespace {
@@ -28,10 +28,6 @@ uint64_t monotonic_ns() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
-
-struct SkeletonDeleter {
-  void operator()(off_cpu* skeleton) const { off_cpu__destroy(skeleton); }
-};
 
 // What the running kernel can do, as its BTF tells.
 struct KernelFeatures {
@@ -73,22 +69,24 @@ uint32_t power_of_two_at_least(uint32_t bytes, uint32_t minimum) {
 }  // namespace
 
 struct Probe::Impl {
-  std::unique_ptr<off_cpu, SkeletonDeleter> skeleton;
+  std::unique_ptr<ProbeObject> object;
   ProbeOptions options;
   ProbeMaps maps;
   Fd rows[2];
   KernelFeatures features;
+  const char* seed_program = nullptr;  // the iterator in use
   std::vector<std::string> notes;
 
   Status create_rows();
   void size_maps();
+  void choose_seed();
   void set_config();
-  Status run_iterator(const bpf_link* link);
+  Status run_iterator(const char* program);
+  Status load(Build build, LoadLog& log);
 };
 
 void Probe::Impl::set_config() {
-  dwell_config& config = const_cast<dwell_config&>(
-      reinterpret_cast<const volatile dwell_config&>(skeleton->rodata->config));
+  dwell_config& config = object->config();
   config.own_pid = static_cast<uint32_t>(getpid());
   config.all = options.all;
   config.follow = options.follow;
@@ -110,28 +108,32 @@ void Probe::Impl::set_config() {
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) seed = monotonic_ns();
   config.hash_seed = seed;
-  skeleton->rodata->switch_tells_state = features.switch_arguments >= 4;
+  config.switch_tells_state = features.switch_arguments >= 4;
 }
 
 void Probe::Impl::size_maps() {
   const uint32_t page = static_cast<uint32_t>(sysconf(_SC_PAGESIZE));
-  bpf_map__set_max_entries(skeleton->maps.known_stacks, options.stacks);
-  bpf_map__set_max_entries(skeleton->maps.stacks,
+  bpf_map__set_max_entries(object->map("known_stacks"), options.stacks);
+  bpf_map__set_max_entries(object->map("stacks"),
                            power_of_two_at_least(options.stack_ring_bytes, page));
-  bpf_map__set_max_entries(skeleton->maps.threads,
+  bpf_map__set_max_entries(object->map("threads"),
                            power_of_two_at_least(options.thread_ring_bytes, page));
-  bpf_map__set_max_entries(skeleton->maps.samples, power_of_two_at_least(64 << 10, page));
-  if (features.allocates_lazily) {
-    bpf_map__set_map_flags(skeleton->maps.known_stacks, BPF_F_NO_PREALLOC);
-    bpf_map__set_map_flags(skeleton->maps.signatures, BPF_F_NO_PREALLOC);
-    bpf_map__set_map_flags(bpf_map__inner_map(skeleton->maps.epoch), BPF_F_NO_PREALLOC);
-  }
-  bpf_program__set_autoload(skeleton->progs.seed, !features.reads_other_tasks);
-  bpf_program__set_autoload(skeleton->progs.seed_with_stacks, features.reads_other_tasks);
-  if (!features.reads_other_tasks)
+  bpf_map__set_max_entries(object->map("samples"), power_of_two_at_least(64 << 10, page));
+  if (!features.allocates_lazily) return;
+  bpf_map__set_map_flags(object->map("known_stacks"), BPF_F_NO_PREALLOC);
+  bpf_map__set_map_flags(object->map("signatures"), BPF_F_NO_PREALLOC);
+  bpf_map__set_map_flags(bpf_map__inner_map(object->map("epoch")), BPF_F_NO_PREALLOC);
+}
+
+void Probe::Impl::choose_seed() {
+  bpf_program* with_stacks = object->program("seed_with_stacks");
+  const bool reads_stacks = with_stacks != nullptr && features.reads_other_tasks;
+  if (with_stacks != nullptr) bpf_program__set_autoload(with_stacks, reads_stacks);
+  bpf_program__set_autoload(object->program("seed"), !reads_stacks);
+  seed_program = reads_stacks ? "seed_with_stacks" : "seed";
+  if (!reads_stacks)
     notes.push_back(
-        "this kernel (before 5.18) cannot read the user stacks of threads blocked since before the "
-        "start");
+        "the user stacks of threads blocked since before the start cannot be read here");
 }
 
 Status Probe::Impl::create_rows() {
@@ -146,8 +148,26 @@ Status Probe::Impl::create_rows() {
     maps.rows[i] = rows[i].get();
   }
   const uint32_t zero = 0;
-  if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.epoch), &zero, &maps.rows[0], BPF_ANY) != 0)
+  if (bpf_map_update_elem(object->map_fd("epoch"), &zero, &maps.rows[0], BPF_ANY) != 0)
     return errno_error(errno, "cannot put the row map in place");
+  return {};
+}
+
+Status Probe::Impl::load(Build build, LoadLog& log) {
+  object = ProbeObject::open(build);
+  if (!object) return errno_error(errno, "cannot open the BPF object");
+  set_config();
+  size_maps();
+  choose_seed();
+  if (const int failure = object->load(); failure != 0) return log.explain(-failure);
+  maps.epoch = object->map_fd("epoch");
+  maps.overflow = object->map_fd("overflow");
+  maps.counters = object->map_fd("counters");
+  maps.lost_threads = object->map_fd("lost_threads");
+  maps.stacks = object->map_fd("stacks");
+  maps.threads = object->map_fd("threads");
+  maps.samples = object->map_fd("samples");
+  maps.signatures = object->map_fd("signatures");
   return {};
 }
 
@@ -156,21 +176,15 @@ Result<Probe> Probe::load(const ProbeOptions& options) {
   DWELL_ASSIGN(impl->features, read_features());
   impl->options = options;
   LoadLog log;
-  impl->skeleton.reset(off_cpu__open());
-  if (!impl->skeleton) return errno_error(errno, "cannot open the BPF object");
-  impl->set_config();
-  impl->size_maps();
-  if (const int failure = off_cpu__load(impl->skeleton.get()); failure != 0)
-    return log.explain(-failure);
-  auto& maps = impl->skeleton->maps;
-  impl->maps.epoch = bpf_map__fd(maps.epoch);
-  impl->maps.overflow = bpf_map__fd(maps.overflow);
-  impl->maps.counters = bpf_map__fd(maps.counters);
-  impl->maps.lost_threads = bpf_map__fd(maps.lost_threads);
-  impl->maps.stacks = bpf_map__fd(maps.stacks);
-  impl->maps.threads = bpf_map__fd(maps.threads);
-  impl->maps.samples = bpf_map__fd(maps.samples);
-  impl->maps.signatures = bpf_map__fd(maps.signatures);
+  Status loaded = impl->load(options.raw ? Build::kRaw : Build::kTyped, log);
+  if (!loaded && !options.raw && loaded.error().kind == Error::Kind::kPrivilege) {
+    // An older kernel may take the other build.
+    const Status typed = std::move(loaded);
+    if (loaded = impl->load(Build::kRaw, log); !loaded) return std::unexpected(typed.error());
+    impl->notes.push_back(
+        "this kernel refuses tp_btf or task-local storage: recorded through raw tracepoints");
+  }
+  if (!loaded) return std::unexpected(loaded.error());
   DWELL_TRY(impl->create_rows());
   return Probe(std::move(impl));
 }
@@ -182,22 +196,21 @@ Probe::~Probe() = default;
 
 Status Probe::add_target(const Target& target) {
   const dwell_target_key key = {.id = target.id, .is_tid = target.is_thread};
-  if (bpf_map_update_elem(bpf_map__fd(impl_->skeleton->maps.targets), &key,
-                          &target.start_boottime_ns, BPF_ANY) != 0)
+  if (bpf_map_update_elem(impl_->object->map_fd("targets"), &key, &target.start_boottime_ns,
+                          BPF_ANY) != 0)
     return errno_error(errno, fmt::format("cannot record {}: too many targets", target.id));
-  impl_->skeleton->bss->target_hints[target.id % DWELL_TARGET_HINTS] = 1;
+  impl_->object->target_hints()[target.id % DWELL_TARGET_HINTS] = 1;
   return {};
 }
 
 Status Probe::attach() {
   LoadLog log;
-  if (const int failure = off_cpu__attach(impl_->skeleton.get()); failure != 0)
-    return log.explain(-failure);
+  if (const int failure = impl_->object->attach(); failure != 0) return log.explain(-failure);
   return {};
 }
 
-Status Probe::Impl::run_iterator(const bpf_link* link) {
-  Fd iterator(bpf_iter_create(bpf_link__fd(link)));
+Status Probe::Impl::run_iterator(const char* program) {
+  Fd iterator(bpf_iter_create(bpf_link__fd(object->link(program))));
   if (!iterator) return errno_error(errno, "cannot iterate over the machine's threads");
   char byte;
   ssize_t n;
@@ -210,23 +223,19 @@ Status Probe::Impl::run_iterator(const bpf_link* link) {
 Result<uint64_t> Probe::open_window() {
   // Handlers begin to keep states when they see the start, and count from it on. It must lie ahead
   // of the clock when they can see it: if this thread was held up, set it again.
-  auto& window =
-      const_cast<volatile decltype(impl_->skeleton->bss->window)&>(impl_->skeleton->bss->window);
-  DWELL_TRY(impl_->run_iterator(impl_->skeleton->links.prepare));
+  volatile dwell_window& window = impl_->object->window();
+  DWELL_TRY(impl_->run_iterator("prepare"));
   uint64_t start;
   do {
     start = monotonic_ns() + 2'000'000;
     window.start_ns = start;
   } while (monotonic_ns() + 500'000 > start);
-  const auto& links = impl_->skeleton->links;
-  DWELL_TRY(
-      impl_->run_iterator(impl_->features.reads_other_tasks ? links.seed_with_stacks : links.seed));
+  DWELL_TRY(impl_->run_iterator(impl_->seed_program));
   return start;
 }
 
 Result<std::vector<dwell_thread_record>> Probe::close_window() {
-  auto& window =
-      const_cast<volatile decltype(impl_->skeleton->bss->window)&>(impl_->skeleton->bss->window);
+  volatile dwell_window& window = impl_->object->window();
   while (monotonic_ns() <= window.start_ns) std::this_thread::sleep_for(milliseconds(1));
   uint64_t end;
   do {
@@ -246,7 +255,7 @@ Result<std::vector<dwell_thread_record>> Probe::close_window() {
         bpf_map_update_elem(impl_->maps.epoch, &zero, &rows, BPF_ANY) != 0)
       return errno_error(errno, "cannot wait for the probe's handlers");
   }
-  Fd iterator(bpf_iter_create(bpf_link__fd(impl_->skeleton->links.close_window)));
+  Fd iterator(bpf_iter_create(bpf_link__fd(impl_->object->link("close_window"))));
   if (!iterator) return errno_error(errno, "cannot iterate over the machine's threads");
   DWELL_ASSIGN(std::string bytes, read_all(iterator.get(), "the thread iterator", size_t{4} << 30));
   std::vector<dwell_thread_record> records(bytes.size() / sizeof(dwell_thread_record));
@@ -255,8 +264,8 @@ Result<std::vector<dwell_thread_record>> Probe::close_window() {
 }
 
 const ProbeMaps& Probe::maps() const { return impl_->maps; }
-uint64_t Probe::window_start_ns() const { return impl_->skeleton->bss->window.start_ns; }
-uint64_t Probe::window_end_ns() const { return impl_->skeleton->bss->window.end_ns; }
+uint64_t Probe::window_start_ns() const { return impl_->object->window().start_ns; }
+uint64_t Probe::window_end_ns() const { return impl_->object->window().end_ns; }
 std::vector<std::string> Probe::notes() const { return impl_->notes; }
 
 uint64_t Probe::kernel_memory_bytes() const {
@@ -267,7 +276,7 @@ uint64_t Probe::kernel_memory_bytes() const {
     if (at != std::string::npos) sum += std::strtoull(info->c_str() + at + 9, nullptr, 10);
   };
   const bpf_map* map;
-  bpf_object__for_each_map(map, impl_->skeleton->obj) add(bpf_map__fd(map));
+  bpf_object__for_each_map(map, impl_->object->object()) add(bpf_map__fd(map));
   for (const int rows : impl_->maps.rows) add(rows);
   return sum;
 }

@@ -38,6 +38,7 @@ struct ProbeOptions {
   uint32_t stack_ring_bytes = 8 << 20;
   uint32_t thread_ring_bytes = 4 << 20;
   bool signatures = true;
+  bool raw = false;               // raw tracepoints even where typed ones work
   uint64_t sched_text_start = 0;  // addresses of the scheduler's code, 0 if the kernel hides them
   uint64_t sched_text_end = 0;
 };

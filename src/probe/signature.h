@@ -10,9 +10,8 @@
 // place at random (RANDOMIZE_KSTACK_OFFSET), and the function that returns to it is entered from
 // one place only.
 //
-// The last address that is compared has the most stale copies, above its true slot. One sample
-// cannot tell them from it; several samples of the same stack can, because only the true slot is in
-// all of them.
+// One sample cannot tell stale words from true ones; several samples of the same stack can, because
+// only the true ones are sure to be in all of them. Used by SignatureLearner.
 #pragma once
 
 #include <optional>
@@ -28,25 +27,32 @@ struct SchedulerText {
   bool contains(uint64_t address) const { return address > start && address <= end; }
 };
 
-// What one sample says: `signature` up to the first place of the last address, and further places
-// of its value.
+// What one sample says: every word that can be a return address of the stack, by its slot, up to
+// the highest place of the last address.
 struct StackEvidence {
-  dwell_signature signature = {};
-  std::vector<uint16_t> copies;  // slots, ascending
+  struct Word {
+    uint16_t slot;
+    uint64_t value;
+    bool operator==(const Word&) const = default;
+  };
+  uint64_t walked_hash = 0;
+  uint64_t last = 0;        // the last address that is compared
+  std::vector<Word> words;  // ascending slots
 };
 
-// Nothing if the sample does not determine the stack: a return address was not found, or there are
-// too many words.
+// Nothing if the sample does not determine the stack: a return address was not found.
 std::optional<StackEvidence> read_evidence(const dwell_kernel_stack_sample& sample,
                                            const SchedulerText& scheduler);
 
-// Evidence of the same stack: all but the copies is equal.
+// Evidence of the same stack: the same walk, and no slot with two words. Two stacks that differ do
+// so first at a slot where each has its own return address.
 bool same_stack(const StackEvidence& a, const StackEvidence& b);
 
-// Keeps of `evidence` the copies that `other` has as well.
+// Keeps of `evidence` what `other`, of the same stack, has as well: all return addresses, and those
+// stale words that are always there.
 void confirm(StackEvidence& evidence, const StackEvidence& other);
 
-// The signature with the remaining copies in it; nothing if they are too many.
+// The signature of what remains; nothing if that is too much.
 std::optional<dwell_signature> conclude(const StackEvidence& evidence);
 
 }  // namespace dwell::probe

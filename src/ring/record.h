@@ -65,6 +65,11 @@ enum class SampleCheck {
 // payload.
 SampleCheck decode_sample(const RecordFormat& format, const Record& record, Sample& sample);
 
+// The payload of a sample of a RAW-only format, as decode_sample() gives it but inline: for loops
+// in which each nanosecond counts. None if the record is oversize.
+inline std::optional<std::span<const std::byte>> raw_payload(const Record& record,
+                                                             bool pad_in_misc = false);
+
 // The id block at the end of a record that is no sample. None if the format has none or the record
 // is too short for it.
 std::optional<RecordIds> decode_ids(const RecordFormat& format, const Record& record);
@@ -87,6 +92,17 @@ std::optional<T> payload_as(const Sample& sample);
 // it. None if the length runs past the payload. This is how a program tells the exact length that
 // the kernel's padding hides.
 std::optional<std::span<const std::byte>> length_prefixed(std::span<const std::byte> payload);
+
+inline std::optional<std::span<const std::byte>> raw_payload(const Record& record,
+                                                             bool pad_in_misc) {
+  if (record.body.size() < sizeof(uint32_t)) return std::nullopt;
+  const uint64_t raw_size =
+      __atomic_load_n(reinterpret_cast<const uint32_t*>(record.body.data()), __ATOMIC_RELAXED);
+  if (raw_size > record.body.size() - sizeof(uint32_t)) return std::nullopt;
+  uint64_t pad = 0;
+  if (pad_in_misc) pad = (record.misc & ring::kMiscPadMask) >> ring::kMiscPadShift;
+  return record.body.subspan(sizeof(uint32_t), raw_size - (pad < raw_size ? pad : raw_size));
+}
 
 template <typename T>
 std::optional<T> payload_as(const Sample& sample) {

@@ -46,24 +46,50 @@ RingReader::Batch RingReader::begin(const Budget& budget) { return Batch(*this, 
 
 RingReader::Batch::Batch(RingReader& reader, const Budget& budget)
     : reader_(reader),
+      start_(reader.tail_),
+      at_(reader.tail_),
       head_(reader.load_head()),
-      release_at_(budget.hold ? UINT64_MAX : reader.memory_.data_size / 2),
-      records_left_(budget.max_records),
-      bytes_left_(budget.max_bytes) {
-  const uint64_t avail = head_ - reader.tail_;
-  if (avail < ring::kRecordAlign) {
-    head_ = reader.tail_;
-  } else if (avail > reader.memory_.data_size || head_ % ring::kRecordAlign != 0) {
+      release_step_(budget.hold ? UINT64_MAX : reader.memory_.data_size / 2),
+      max_records_(budget.max_records) {
+  uint64_t avail = head_ - at_;
+  end_ = checkpoint_ = 0;
+  if (avail < ring::kRecordAlign) return;
+  if (avail > reader.memory_.data_size || head_ % ring::kRecordAlign != 0) {
     end_corrupt();
+    return;
   }
+  end_ = std::min(avail, budget.max_bytes);
+  checkpoint_ = std::min(end_, release_step_);
 }
 
-// Out of line: keeps the reporting out of the loop.
+// Out of line: what happens at most a few times per batch. False if the batch is over.
+bool RingReader::Batch::pass_checkpoint() {
+  const uint64_t done = at_ - start_;
+  if (done >= end_) return false;
+  // Half a ring is consumed: the producer gets it back now.
+  reader_.tail_ = at_;
+  reader_.store_tail();
+  checkpoint_ = std::min(end_, done + release_step_);
+  return true;
+}
+
 const Record* RingReader::Batch::end_corrupt() {
   corrupt_ = true;
+  reader_.counts_.bytes += at_ - start_;
+  reader_.tail_ = at_;
   reader_.report_corruption(head_);
-  head_ = reader_.tail_;
+  start_ = at_ = reader_.tail_;
+  end_ = checkpoint_ = 0;
   return nullptr;
+}
+
+void RingReader::Batch::finish() {
+  ReaderCounts& counts = reader_.counts_;
+  counts.records += records_;
+  counts.by_type[ring::kRecordSample] += records_ - others_;
+  counts.bytes += at_ - start_;
+  reader_.tail_ = at_;
+  reader_.store_tail();
 }
 
 const std::byte* RingReader::contiguous(uint64_t position, uint64_t size) {

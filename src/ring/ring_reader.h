@@ -104,7 +104,7 @@ class RingReader::Batch {
  public:
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
-  ~Batch() { reader_.store_tail(); }
+  ~Batch() { finish(); }
 
   // The next record, valid until the next call (with Budget::hold: until the batch ends). Null when
   // the batch is over: head or budget reached, or bytes that are no record (then corrupt()).
@@ -115,14 +115,21 @@ class RingReader::Batch {
   friend class RingReader;
   Batch(RingReader& reader, const Budget& budget);
 
+  bool pass_checkpoint();
   const Record* end_corrupt();
+  void finish();
 
   RingReader& reader_;
   Record record_;
-  uint64_t head_;        // as it was when the batch began
-  uint64_t release_at_;  // unreleased bytes that make the tail move early
-  uint64_t records_left_;
-  uint64_t bytes_left_;
+  uint64_t start_;         // positions: where the batch began,
+  uint64_t at_;            // where it is,
+  uint64_t head_;          // where the ring ended when it began
+  uint64_t end_;           // bytes after start_ at which it is over
+  uint64_t checkpoint_;    // bytes after start_ at which pass_checkpoint() has something to do
+  uint64_t release_step_;  // unreleased bytes that make the tail move early
+  uint64_t records_ = 0;
+  uint64_t others_ = 0;  // records that are no samples
+  uint64_t max_records_;
   bool corrupt_ = false;
 };
 
@@ -141,34 +148,29 @@ inline void RingReader::store_tail() {
 }
 
 inline const Record* RingReader::Batch::next() {
-  RingReader& r = reader_;
-  const uint64_t avail = head_ - r.tail_;
-  if (avail < sizeof(ring::RecordHeader) || records_left_ == 0 || bytes_left_ == 0) return nullptr;
-  if (r.tail_ - r.released_ >= release_at_) r.store_tail();
-
-  const uint64_t offset = r.tail_ & (r.memory_.data_size - 1);
+  if (at_ - start_ >= checkpoint_ && !pass_checkpoint()) return nullptr;
+  if (records_ == max_records_) return nullptr;
+  const RingMemory& ring = reader_.memory_;
+  const uint64_t offset = at_ & (ring.data_size - 1);
   // Read once: a hostile writer may change it between a check and a use.
   const uint64_t cell =
-      __atomic_load_n(reinterpret_cast<const uint64_t*>(r.memory_.data + offset), __ATOMIC_RELAXED);
+      __atomic_load_n(reinterpret_cast<const uint64_t*>(ring.data + offset), __ATOMIC_RELAXED);
   record_.type = static_cast<uint32_t>(cell);
   record_.misc = static_cast<uint16_t>(cell >> 32);
   const uint64_t size = cell >> 48;
   record_.size = static_cast<uint16_t>(size);
-  if (size < sizeof(ring::RecordHeader) || size > avail || size % ring::kRecordAlign != 0)
+  if (size < sizeof(ring::RecordHeader) || size > head_ - at_ || size % ring::kRecordAlign != 0)
     return end_corrupt();
 
-  const std::byte* bytes = r.memory_.data + offset;
-  if (offset + size > r.memory_.data_size) bytes = r.contiguous(r.tail_, size);
+  const std::byte* bytes = ring.data + offset;
+  if (offset + size > ring.data_size) bytes = reader_.contiguous(at_, size);
   record_.body = {bytes + sizeof(ring::RecordHeader), size - sizeof(ring::RecordHeader)};
-  r.tail_ += size;
-  --records_left_;
-  bytes_left_ -= bytes_left_ < size ? bytes_left_ : size;
-  ++r.counts_.records;
-  r.counts_.bytes += size;
-  if (record_.type == ring::kRecordSample) [[likely]]
-    ++r.counts_.by_type[ring::kRecordSample];
-  else
-    r.count_other(record_);
+  at_ += size;
+  ++records_;
+  if (record_.type != ring::kRecordSample) [[unlikely]] {
+    ++others_;
+    reader_.count_other(record_);
+  }
   return &record_;
 }
 

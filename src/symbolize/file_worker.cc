@@ -1,5 +1,7 @@
 #include "symbolize/file_worker.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -42,7 +44,12 @@ FileWorker::~FileWorker() { desk_->close(); }
 
 void FileWorker::hire() {
   desk_ = std::make_shared<Desk>();
+  // Signals are for the thread that records: this one may never come back to take them.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   std::thread([desk = desk_] { desk->serve(); }).detach();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 bool FileWorker::wait_for(std::function<void()> work, int patience_factor) {

@@ -51,9 +51,8 @@ void KernelTable::warn_hidden() {
   const auto value = read_file("/proc/sys/kernel/kptr_restrict", 16);
   const std::string level = value ? value->substr(0, value->find('\n')) : "unknown";
   const std::string reason = fmt::format("kernel.kptr_restrict is {}", level);
-  const std::string remedy = level == "1" ? "run as root (CAP_SYSLOG), or 'sysctl -w "
-                                            "kernel.kptr_restrict=0'"
-                                          : "'sysctl -w kernel.kptr_restrict=1' and run as root";
+  const std::string remedy = level == "2" ? "'sysctl -w kernel.kptr_restrict=1' and run as root"
+                                          : "run as root (CAP_SYSLOG)";
   warnings_.push_back(reason +
                       ": the kernel hides its addresses from /proc/kallsyms, kernel "
                       "frames stay addresses; " +

@@ -21,6 +21,28 @@ TEST_F(SymbolizerRootTest, NamesTheKernelOfThisMachine) {
   EXPECT_EQ(symbolizer_->object(frame.object).kind, ModuleKind::kKernel);
 }
 
+TEST_F(SymbolizerRootTest, SaysWhyTheKernelHasNoNamesForAUserWithoutPrivileges) {
+  int out[2];
+  ASSERT_EQ(pipe(out), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(1);
+    const auto poor = std::move(*Symbolizer::create({}));
+    const FrameInfo frame = poor->describe(poor->locate_kernel(0xffffffff81000100, true));
+    std::string text = frame.function + "|" + poor->object(frame.object).path;
+    for (const std::string& warning : poor->warnings()) text += "|" + warning;
+    _exit(write(out[1], text.data(), text.size()) < 0);
+  }
+  close(out[1]);
+  const std::string text = read_all(out[0], "pipe", 10'000).value();
+  close(out[0]);
+  waitpid(child, nullptr, 0);
+  if (text.find("kptr_restrict") == std::string::npos) GTEST_SKIP() << "addresses are not hidden";
+  EXPECT_TRUE(text.starts_with("|[kernel]|")) << text;
+  EXPECT_NE(text.find("kernel.kptr_restrict is "), std::string::npos) << text;
+  EXPECT_NE(text.find("CAP_PERFMON"), std::string::npos) << text;  // no mapping events either
+}
+
 // A BPF program of two instructions; nothing if it cannot be loaded and jitted here.
 struct Program {
   Fd fd;

@@ -103,11 +103,20 @@ void Mappings::add(Mapping mapping) {
   live_.insert(at, std::make_move_iterator(rest.begin()), std::make_move_iterator(rest.end()));
 }
 
+// When the last mapping that lay in this range was replaced; 0 if there was none.
+uint64_t Mappings::last_end_within(const Mapping& range) const {
+  uint64_t last = 0;
+  for (const Mapping& past : past_)
+    if (past.start < range.end && past.end > range.start) last = std::max(last, past.to_ns);
+  return last;
+}
+
 void Mappings::replace_all(std::vector<Mapping> current, uint64_t now_ns) {
   std::vector<Mapping> old = std::move(live_);
   live_.clear();
   if (current.size() > kLiveMax) current.resize(kLiveMax);
   std::ranges::sort(current, {}, &Mapping::start);
+  for (Mapping& now : current) now.from_ns = std::max(now.from_ns, last_end_within(now));
   for (Mapping& mapping : old) {
     auto seen = std::ranges::partition_point(
         current, [&](const Mapping& now) { return now.end <= mapping.start; });
@@ -115,6 +124,8 @@ void Mappings::replace_all(std::vector<Mapping> current, uint64_t now_ns) {
     if (seen == current.end() || seen->start >= mapping.end) {
       retire(std::move(mapping), now_ns);
     } else {
+      // What an earlier sighting says of the beginning is worth more than a guess.
+      seen->from_ns = mapping.from_ns;
       inherit(*seen, mapping);
     }
   }

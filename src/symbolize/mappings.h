@@ -74,6 +74,7 @@ class Mappings {
 
  private:
   void retire(Mapping mapping, uint64_t to_ns);
+  uint64_t last_end_within(const Mapping& range) const;
   std::vector<Mapping> live_;
   std::vector<Mapping> past_;  // oldest first
 };

@@ -81,6 +81,17 @@ TEST(MappingsTest, BelieveAReadingOfAllOfThem) {
   EXPECT_EQ(mappings.find(0x3000, 11)->object, 3u);
 }
 
+TEST(MappingsTest, DoNotLetAReadingRewriteThePast) {
+  Mappings mappings;
+  mappings.add(file("/one", 0x1000, 0x2000, 10));
+  mappings.add(file("/two", 0x1000, 0x2000, 20));
+  mappings.replace_all({file("/two", 0x1000, 0x2000, 0)}, 30);  // begun at an unknown time
+  EXPECT_EQ(path_at(mappings, 0x1800, 15), "/one");
+  EXPECT_EQ(path_at(mappings, 0x1800, 25), "/two");
+  mappings.replace_all({file("/three", 0x1000, 0x2000, 0)}, 40);
+  EXPECT_EQ(path_at(mappings, 0x1800, 15), "/one");
+}
+
 TEST(MappingsTest, ForgetTheOldestPastBeyondTheirBound) {
   Mappings mappings;
   for (uint64_t i = 1; i < 3 * Mappings::kPastMax; ++i)

@@ -47,6 +47,17 @@ Reading read_all_of(const LiveProcess& process) {
           process.command_line()};
 }
 
+// False if the process has exec'ed and nobody told us yet: its maps are another image's.
+bool is_program_of(const Reading& reading, const Image& image) {
+  if (image.executable.empty() || reading.executable.empty()) return true;
+  const std::string_view known = without_deleted_mark(image.executable);
+  std::string_view now = without_deleted_mark(reading.executable);
+  if (now == known) return true;
+  if (!now.starts_with(reading.root_link)) return false;
+  now.remove_prefix(reading.root_link.size());
+  return now == known;
+}
+
 // The image in force at that time: the last that had begun, else the first.
 size_t image_at(const Life& life, uint64_t time_ns) {
   size_t index = life.images.size() - 1;
@@ -261,8 +272,8 @@ void ProcessMaps::read_from(const LiveProcess& process, Image& image) {
   // Reading maps and arguments waits for the lock of the address space, which may be held long.
   const auto reading = worker_.run([process] { return read_all_of(process); });
   image.read_ns = now_ns;
-  if (!reading || reading->lines.empty())
-    return;  // a kernel thread, or exiting: keep what is known
+  // Nothing for a kernel thread or one that is exiting: then what is known stays.
+  if (!reading || reading->lines.empty() || !is_program_of(*reading, image)) return;
   std::vector<Mapping> mappings;
   for (const MapsLine& line : reading->lines)
     mappings.push_back(to_mapping(line, reading->root_link, appeared_ns));

@@ -1,7 +1,7 @@
 // Which mappings did a program image have when a stack of it was taken?
 //
 // A pid has lives (reuse of the number), a life has images (exec), an image has mappings over time.
-// Fed by mapping events (fork, exec, mmap, exit, in order of time) and by readings of /proc; works
+// Fed by mapping events (fork, exec, mmap, in order of time) and by readings of /proc; works
 // with either alone, less exactly. Events carry no exec id and no start time, so images are told
 // apart by time, and a ProcessKey that was matched once is remembered by its exec id.
 #pragma once

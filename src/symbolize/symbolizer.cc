@@ -160,7 +160,8 @@ LocationId SystemSymbolizer::locate_user(const ProcessKey& process, uint64_t ip,
   Image& image = maps_.image(process, time_ns);
   // The address of the call decides: what follows it may be another mapping.
   const uint64_t probe = ip - (return_address && ip > 0 ? 1 : 0);
-  if (maps_.doubts(image)) maps_.read_maps(process, image);
+  // Once at first sight: only /proc tells arguments, and mappings older than our events.
+  if (image.read_ns == 0 || maps_.doubts(image)) maps_.read_maps(process, image);
   Mapping* mapping = image.mappings->find(probe, time_ns);
   if (mapping == nullptr || !mapping->held_at(time_ns)) {
     maps_.read_maps(process, image);

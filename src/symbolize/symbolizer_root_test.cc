@@ -177,6 +177,28 @@ TEST_F(SymbolizerRootTest, TellsTheImagesOfOnePidApart) {
   EXPECT_EQ(symbolizer_->process_info(after).executable, shop_.path("b"));
 }
 
+TEST_F(SymbolizerRootTest, DoesNotTakeTheMapsOfTheNextImageForThoseOfThisOne) {
+  Options options;
+  options.follow_mappings = false;  // so that no event tells of the exec
+  symbolizer_ = std::move(*Symbolizer::create(options));
+  build("b", "second_", "-O1 -no-pie");
+  std::string first = speaking_program("first_");
+  first.replace(first.find("return (int)read(0, &c, 1)"), 6,
+                "if (read(0, &c, 1) == 1) execl(\"" + shop_.path("b") + "\", \"b\", NULL); return");
+  build_c("a", first, "-O1 -no-pie");
+  Target target({shop_.path("a")});
+  ASSERT_TRUE(target.wait_ready());
+  const ProcessKey before = target.key(5), after = target.key(6);
+  const uint64_t first_ip = target.at("inner");
+  symbolizer_->notice_process(before);
+  target.go_on();
+  ASSERT_TRUE(target.wait_ready());
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  locate(before, 0x10, monotonic_now_ns());  // unknown: asks /proc again
+  EXPECT_EQ(name(before, first_ip, monotonic_now_ns()), "first_inner");
+  EXPECT_EQ(name(after, target.at("inner"), monotonic_now_ns()), "second_inner");
+}
+
 TEST_F(SymbolizerRootTest, TellsTwoLibrariesAtOneAddressApart) {
   for (const std::string lib : {"one", "two"})
     build_c("lib" + lib + ".so", "int function_in_" + lib + "(int x) { return x + 1; }",

@@ -1,0 +1,204 @@
+// Draining kernel perf rings: KernelEventArray against libbpf's perf_buffer, in one interleaved
+// run.
+//   ring_kernel_bench [ROUNDS]
+// First part: a ring is filled, then drained; nanoseconds per record, the two
+// readers taking turns. Second part: a producer at full speed on one CPU and a reader with its
+// defaults on another; what arrives per second, and what is lost.
+#include <bpf/libbpf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "event_array/cpu_list.h"
+#include "event_array/generator.h"
+#include "event_array/kernel_event_array.h"
+
+namespace dwell {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kRingBytes = 512 << 10;
+
+uint64_t sink;  // what consumers touch, so that reading is not optimised away
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// One reader over a map of its own.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  virtual uint64_t drain() = 0;  // number of samples
+  virtual void poll(int ms) = 0;
+  Generator& generator() { return *generator_; }
+
+ protected:
+  std::unique_ptr<Generator> generator_ = Generator::load();
+};
+
+class DwellReader : public Reader {
+ public:
+  DwellReader()
+      : array_(std::move(*KernelEventArray::open(generator_->map_fd(),
+                                                 {.size = {.bytes_per_cpu = kRingBytes}}))) {}
+  uint64_t drain() override {
+    uint64_t samples = 0;
+    array_->drain({}, [&](uint32_t, const Record& record) {
+      if (!record.is_sample()) return;
+      const auto payload = raw_payload(record);
+      if (!payload) return;
+      sink += *reinterpret_cast<const uint32_t*>(payload->data());
+      ++samples;
+    });
+    return samples;
+  }
+  void poll(int ms) override { (void)array_->wait(std::chrono::milliseconds(ms)); }
+
+ private:
+  std::unique_ptr<KernelEventArray> array_;
+};
+
+class LibbpfReader : public Reader {
+ public:
+  LibbpfReader()
+      : buffer_(perf_buffer__new(generator_->map_fd(), kRingBytes / 4096, &LibbpfReader::on_sample,
+                                 nullptr, this, nullptr)) {}
+  ~LibbpfReader() override { perf_buffer__free(buffer_); }
+  uint64_t drain() override {
+    samples_ = 0;
+    perf_buffer__consume(buffer_);
+    return samples_;
+  }
+  void poll(int ms) override { perf_buffer__poll(buffer_, ms); }
+  uint64_t samples() const { return samples_; }
+
+ private:
+  static void on_sample(void* self, int, void* data, __u32) {
+    sink += *static_cast<const uint32_t*>(data);
+    ++static_cast<LibbpfReader*>(self)->samples_;
+  }
+  perf_buffer* buffer_;
+  uint64_t samples_ = 0;
+};
+
+// Lower quartile: what a round costs when nobody else takes the CPU. The machine may be shared.
+double quartile(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 4),
+                   values.end());
+  return values[values.size() / 4];
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+void compare_drains(int rounds, uint32_t cpu) {
+  DwellReader dwell;
+  LibbpfReader libbpf;
+  Reader* readers[] = {&dwell, &libbpf};
+  fmt::print(
+      "ns per record of a full ring ({} KiB), lower quartile of {} rounds\n"
+      "{:>8} {:>8} {:>8} {:>7}\n",
+      kRingBytes >> 10, rounds, "payload", "dwell", "libbpf", "ratio");
+  PinToCpu pin(cpu);
+  for (const uint64_t size : {16u, 64u, 256u, 4096u}) {
+    std::vector<double> ns[2];
+    for (int round = 0; round < rounds; ++round)
+      for (int which = 0; which < 2; ++which) {
+        Reader& reader = *readers[(round + which) % 2];
+        reader.generator().fill_from_xdp(size, kRingBytes / (size + 16) * 9 / 10);
+        const auto start = Clock::now();
+        const uint64_t samples = reader.drain();
+        ns[(round + which) % 2].push_back(seconds_since(start) * 1e9 /
+                                          static_cast<double>(std::max<uint64_t>(samples, 1)));
+      }
+    fmt::print("{:>8} {:>8.2f} {:>8.2f} {:>7.2f}\n", size, quartile(ns[0]), quartile(ns[1]),
+               quartile(ns[0]) / quartile(ns[1]));
+  }
+}
+
+struct Flood {
+  double sent_per_s = 0;
+  double read_per_s = 0;
+  double lost_percent = 0;
+};
+
+// The producer outputs as fast as the reader's wake-ups let it.
+template <typename R>
+Flood flood(uint32_t producer_cpu, uint32_t reader_cpu) {
+  constexpr double kSeconds = 0.5;
+  R reader;
+  std::atomic<bool> done = false;
+  uint64_t read = 0;
+  std::thread consumer([&] {
+    PinToCpu pin(reader_cpu);
+    while (!done) {
+      reader.poll(100);
+      read += reader.drain();
+    }
+    read += reader.drain();
+  });
+  PinToCpu pin(producer_cpu);
+  const auto start = Clock::now();
+  // Many per call: one call takes milliseconds of its own.
+  while (seconds_since(start) < kSeconds) reader.generator().fill_from_xdp(16, 100'000);
+  const double seconds = seconds_since(start);
+  done = true;
+  consumer.join();
+  const generator_shared& counts = reader.generator().counts();
+  const double sent = static_cast<double>(reader.generator().total(counts.calls));
+  const double lost = static_cast<double>(reader.generator().total(counts.no_space));
+  return {sent / seconds, (sent - lost) / seconds, lost / sent * 100};
+}
+
+void compare_floods(int rounds, const std::vector<uint32_t>& online) {
+  if (online.size() < 2) {
+    fmt::print("one CPU only: no flood between two\n");
+    return;
+  }
+  fmt::print("\n16-byte events from one CPU to a reader with its defaults on another, million/s\n");
+  fmt::print("{:>8} {:>8} {:>8} {:>8}\n", "reader", "sent", "carried", "lost %");
+  std::vector<double> sent[2], carried[2], lost[2];
+  for (int round = 0; round < rounds; ++round) {
+    const Flood both[] = {flood<DwellReader>(online[0], online[1]),
+                          flood<LibbpfReader>(online[0], online[1])};
+    for (int i = 0; i < 2; ++i) {
+      sent[i].push_back(both[i].sent_per_s / 1e6);
+      carried[i].push_back(both[i].read_per_s / 1e6);
+      lost[i].push_back(both[i].lost_percent);
+    }
+  }
+  const char* names[] = {"dwell", "libbpf"};
+  for (int i = 0; i < 2; ++i)
+    fmt::print("{:>8} {:>8.3f} {:>8.3f} {:>8.2f}\n", names[i], median(sent[i]), median(carried[i]),
+               median(lost[i]));
+  fmt::print("carried, ratio: {:.1f}\n", median(carried[0]) / median(carried[1]));
+}
+
+int run(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::max(1, atoi(argv[1])) : 21;
+  if (Generator::load() == nullptr) {
+    fmt::print("skipped: this kernel does not let us load BPF programs\n");
+    return 0;
+  }
+  const auto online = read_cpu_list("online");
+  if (!online || online->empty()) return 1;
+  compare_drains(rounds, online->front());
+  compare_floods(std::max(1, rounds / 7), *online);
+  fmt::print("(checksum {:x})\n", sink);
+  return 0;
+}
+
+}  // namespace
+}  // namespace dwell
+
+int main(int argc, char** argv) { return dwell::run(argc, argv); }
