@@ -1,6 +1,7 @@
 #include "event_array/event_array.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -14,6 +15,18 @@ namespace {
 thread_local int draining_depth = 0;
 
 using Clock = std::chrono::steady_clock;
+
+// Counts forks on the way from the first process to this one. Asked for at each batch, where
+// getpid(2) would cost more than the batch.
+std::atomic<uint32_t> fork_count = 0;
+
+uint32_t current_fork_count() {
+  static const bool registered = [] {
+    pthread_atfork(nullptr, nullptr, [] { ++fork_count; });
+    return true;
+  }();
+  return registered ? fork_count.load(std::memory_order_relaxed) : 0;
+}
 
 void add_counts(RingStats& stats, EventRing& ring) {
   const std::optional<uint64_t> exact = ring.exact_lost();
@@ -36,7 +49,7 @@ void add_counts(RingStats& stats, EventRing& ring) {
 }  // namespace
 
 EventArray::EventArray(uint32_t slots, const RecordFormat& format, const WaitOptions& options)
-    : format_(format), options_(options), owner_(getpid()) {
+    : format_(format), options_(options), owner_(current_fork_count()) {
   for (uint32_t i = 0; i < slots; ++i) slots_.push_back(std::make_unique<Slot>());
 }
 
@@ -46,7 +59,7 @@ Status EventArray::create_wake_fd() {
   return {};
 }
 
-bool EventArray::in_child() const { return getpid() != owner_; }
+bool EventArray::in_child() const { return current_fork_count() != owner_; }
 
 // -- draining ------------------------------------------------------------------------------------
 
@@ -55,7 +68,8 @@ EventArray::Turn::Turn(EventArray& array, uint32_t cpu) {
   Slot& slot = array.slot(cpu);
   lock_ = std::unique_lock(slot.mutex);
   ++draining_depth;
-  if (array.closed() || slot.ring == nullptr || slot.ring->backward()) return;
+  if (array.closed() || array.in_child()) return;
+  if (slot.ring == nullptr || slot.ring->backward()) return;
   if (slot.retired != nullptr && !slot.retired->reader().has_data()) array.drop_retired(slot);
   reader = slot.retired != nullptr ? &slot.retired->reader() : &slot.ring->reader();
   slot.peak_waiting_bytes =

@@ -13,8 +13,6 @@
 //   - Destroy it when no other thread uses it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -169,7 +167,7 @@ class EventArray {
   RecordFormat format_;
   WaitOptions options_;
   Fd wake_;
-  pid_t owner_;
+  uint32_t owner_;                  // which process of a chain of forks made it
   std::atomic<uint32_t> next_ = 0;  // ring that the next pass starts with
   std::atomic<bool> closed_ = false;
   std::atomic<bool> flush_asked_ = false;

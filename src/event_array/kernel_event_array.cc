@@ -191,11 +191,21 @@ Status KernelEventArray::rescan() {
   std::lock_guard lock(rescan_mutex_);
   if (closed() || options_.tid >= 0) return {};
   DWELL_ASSIGN(const std::vector<uint32_t> now, kernel_.online_cpus());
-  if (now == online_) return {};
+  if (now == online_) {
+    // A CPU may have gone and returned between two looks.
+    for (const uint32_t cpu : now) revive(cpu);
+    return {};
+  }
   const std::vector<uint32_t> before = std::exchange(online_, now);
   for (const uint32_t cpu : now)
     if (!contains(before, cpu) && wants(cpu)) DWELL_TRY(open_ring(cpu));
   return {};
+}
+
+void KernelEventArray::revive(uint32_t cpu) {
+  if (!wants(cpu)) return;
+  std::lock_guard lock(slot(cpu).mutex);
+  if (slot(cpu).ring != nullptr) (void)static_cast<PerfRing&>(*slot(cpu).ring).enable();
 }
 
 Status KernelEventArray::swap_snapshot(uint32_t cpu, const SnapshotSink& sink) {

@@ -81,6 +81,7 @@ class KernelEventArray final : public EventArray {
   Status release_slots() override;
   Status rescan() override;
   bool wants(uint32_t cpu) const;
+  void revive(uint32_t cpu);
 
   Fd map_fd_;
   BpfMapInfo map_;

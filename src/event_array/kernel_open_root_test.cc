@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -320,6 +321,20 @@ TEST_F(OpenTest, ReplacesTheRingOfACpuThatWentAndCameBack) {
     for (const Got& got : drain_all(*array)) seqs.push_back(got.front().seq);
   EXPECT_EQ(seqs, (std::vector<uint64_t>{0, 1, 2})) << "old ring first";
   EXPECT_EQ(array->stats(online_[1]).records, 3u);
+}
+
+// What a CPU leaves behind that went and returned between two looks: an event that is off.
+TEST_F(OpenTest, TurnsAnEventOnThatWentOff) {
+  auto ring = PerfRing::open(PerfKernel::real(), online_[0], {.data_bytes = 4096});
+  ASSERT_TRUE(ring);
+  ASSERT_TRUE(set_map_slot(generator_->map_fd(), online_[0], (*ring)->fd()));
+  PinToCpu pin(online_[0]);
+  ASSERT_EQ(ioctl((*ring)->fd(), PERF_EVENT_IOC_DISABLE, 0), 0);
+  EXPECT_EQ(generator_->output(16), -EOPNOTSUPP);
+  ASSERT_TRUE((*ring)->enable());
+  EXPECT_EQ(generator_->output(16), 0);
+  ASSERT_TRUE((*ring)->enable()) << "no harm to one that is on";
+  EXPECT_EQ(generator_->output(16), 0);
 }
 
 TEST_F(OpenTest, SurvivesARealCpuGoingOfflineAndBack) {

@@ -72,9 +72,14 @@ Result<std::unique_ptr<PerfRing>> PerfRing::open(PerfKernel& kernel, uint32_t cp
                                                  const PerfRingOptions& options) {
   DWELL_ASSIGN(auto ring, open(kernel, static_cast<int>(cpu), options.tid, bpf_output_attr(options),
                                options.data_bytes));
-  if (ioctl(ring->fd(), PERF_EVENT_IOC_ENABLE, 0) != 0)
-    return errno_error(errno, fmt::format("cannot enable the perf event on CPU {}", cpu));
+  DWELL_TRY(ring->enable());
   return ring;
+}
+
+Status PerfRing::enable() {
+  if (ioctl(event_.get(), PERF_EVENT_IOC_ENABLE, 0) != 0)
+    return errno_error(errno, "cannot enable a perf event");
+  return {};
 }
 
 Result<std::unique_ptr<PerfRing>> PerfRing::open(PerfKernel& kernel, int cpu, pid_t tid,

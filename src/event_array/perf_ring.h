@@ -47,6 +47,8 @@ class PerfRing final : public EventRing {
   bool backward() const override { return backward_ != nullptr; }
   int fd() const override { return event_.get(); }
   uint64_t data_bytes() const { return data_bytes_; }
+  // Nothing if the event is on. One whose CPU went offline and came back is off.
+  Status enable();
 
  private:
   PerfRing() = default;

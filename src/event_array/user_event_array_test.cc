@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <atomic>
 #include <random>
 #include <thread>
@@ -37,16 +38,16 @@ TEST_P(UserReaderTest, IsWokenBySingleWrites) {
       while (read <= i) std::this_thread::yield();
     }
   });
-  uint64_t slowest_ns = 0;
+  std::vector<uint64_t> late_ns;
   while (read < 50) {
     ASSERT_EQ(array->wait(10s).value(), WaitResult::kReady);
-    slowest_ns =
-        std::max(slowest_ns, static_cast<uint64_t>(Clock::now().time_since_epoch().count()) -
-                                 written_at.load());
+    const auto now = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+    late_ns.push_back(now - written_at.load());
     read += static_cast<int>(drain_all(*array).size());
   }
   producer.join();
-  EXPECT_LT(slowest_ns, 50'000'000u);
+  std::sort(late_ns.begin(), late_ns.end());
+  EXPECT_LT(late_ns[late_ns.size() / 2], 10'000'000u) << "the median, for machines with others on";
 }
 
 // No sweep: a missed wake-up would hang, so that each wait has a time after which it counts as one.
