@@ -283,7 +283,7 @@ struct dwell_config {
   __dwell_u8 kernel_stacks;
   __dwell_u8 runnable_kernel_stacks; /* kernel stacks of preempted threads as well */
   __dwell_u8 switch_tells_state;     /* sched_switch has its fourth argument, since 5.18 */
-  __dwell_u32 class_mask; /* bit per dwell_class: rows wanted */
+  __dwell_u32 class_mask;            /* bit per dwell_class: rows wanted */
   __dwell_u32
       state_mask; /* 0: any; else rows whose raw state has one of these bits (bit 31: running) */
   __dwell_u64 min_ns; /* whole intervals outside [min_ns, max_ns] go to filtered_ns */

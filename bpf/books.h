@@ -123,8 +123,8 @@ static always_inline void charge_overflow(struct thread_state* state,
  * order them.
  */
 verified_once int charge_row(struct thread_state* state, const struct interval* interval,
-                             __u64 kernel_stack, struct scratch* scratch) {
-  if (!state || !interval || !scratch) return 0;
+                             __u64 kernel_stack) {
+  if (!state || !interval) return 0;
   struct dwell_row_key key = {
       .user_stack = state->user_stack,
       .kernel_stack = kernel_stack,
@@ -138,14 +138,12 @@ verified_once int charge_row(struct thread_state* state, const struct interval* 
   void* rows = bpf_map_lookup_elem(&epoch, &zero);
   if (!rows) return 0;
   struct dwell_row* row = bpf_map_lookup_elem(rows, &key);
-  if (row) {
-    add_to_row(row, interval);
-    return 0;
-  }
-  __builtin_memset(&scratch->row, 0, sizeof(scratch->row));
-  add_to_row(&scratch->row, interval);
-  if (bpf_map_update_elem(rows, &key, &scratch->row, BPF_NOEXIST) == 0)
+  if (!row && bpf_map_update_elem(rows, &key, (const void*)&empty_row, BPF_NOEXIST) == 0) {
     count(DWELL_COUNT_ROWS_INSERTED, 0);
+    row = bpf_map_lookup_elem(rows, &key);
+  }
+  if (row)
+    add_to_row(row, interval);
   else
     charge_overflow(state, interval);
   return 0;

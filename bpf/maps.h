@@ -20,6 +20,7 @@
 #endif
 
 const volatile struct dwell_config config = {};
+const volatile struct dwell_row empty_row = {};
 
 /* .bss, mapped by user space. */
 struct dwell_window window = {};
@@ -116,7 +117,6 @@ struct scratch {
   struct dwell_stack_record stack;
   __u64 chunk[CHUNK_WORDS + 2];
   __u64 words[DWELL_SIGNATURE_WORDS];
-  struct dwell_row row;
   struct dwell_thread_record record;
 };
 struct {

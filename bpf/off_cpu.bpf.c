@@ -43,7 +43,7 @@ static always_inline void close_interval(struct task_struct* task, struct thread
   book_interval(state, &interval);
   if (wanted(state, &interval)) {
     if (kernel_stack == 0) kernel_stack = kernel_stack_for(task, state, scratch, now);
-    charge_row(state, &interval, kernel_stack, scratch);
+    charge_row(state, &interval, kernel_stack);
     return;
   }
   __u64 length = interval.to - interval.from;
@@ -119,16 +119,23 @@ static always_inline void switch_in(struct task_struct* task, __u64 now, struct 
   state->waking_ns = 0;
 }
 
-/* True for exactly one caller: the switch or the closing iterator, which may be at it at the same
- * time. */
+/*
+ * True for exactly one caller: the switch or the closing iterator, which may be at it at the same
+ * time. Whoever gets it books the last stretch and then sets PHASE_CLOSED.
+ */
 static always_inline bool claim(struct thread_state* state, __u32 phase) {
 #ifdef DWELL_RAW_TP
   if (state->phase != phase) return false;
-  state->phase = PHASE_CLOSED;
+  state->phase = PHASE_CLOSING;
   return true;
 #else
-  return __sync_val_compare_and_swap(&state->phase, phase, PHASE_CLOSED) == phase;
+  return __sync_val_compare_and_swap(&state->phase, phase, PHASE_CLOSING) == phase;
 #endif
+}
+
+static always_inline void set_closed(struct thread_state* state) {
+  barrier();
+  *(volatile __u32*)&state->phase = PHASE_CLOSED;
 }
 
 /*
@@ -139,7 +146,10 @@ static always_inline void switch_after_window(struct task_struct* prev, struct t
                                               __u32 prev_state, __u64 now,
                                               struct scratch* scratch) {
   struct thread_state* state = maybe_target(next) ? find_state(next) : 0;
-  if (state && claim(state, PHASE_OFF)) close_interval(next, state, scratch, now, 0);
+  if (state && claim(state, PHASE_OFF)) {
+    close_interval(next, state, scratch, now, 0);
+    set_closed(state);
+  }
   if (!(prev_state & TASK_DEAD) || !maybe_target(prev)) return;
   state = find_state(prev);
   if (!state || state->phase == PHASE_ENDED) return;
@@ -279,7 +289,8 @@ int on_task_rename(__u64* ctx) {
 SEC("iter/task")
 int prepare(struct bpf_iter__task* ctx) {
   struct task_struct* task = ctx->task;
-  if (task && !task->exit_state) make_state(task, false);
+  if (task && !task->exit_state && is_target(task) && !find_state(task) && !make_state(task, false))
+    unprepared++;
   return 0;
 }
 
@@ -334,7 +345,7 @@ int seed_with_stacks(struct bpf_iter__task* ctx) {
 #endif
 
 /*
- * Runs once, after the window: closes what is open and writes a record for every target that is
+ * Runs twice, after the window: closes what is open and writes a record for every target that is
  * still alive. The kernel calls again for the same thread when its record did not fit into the
  * reader's buffer.
  */
@@ -364,10 +375,16 @@ int close_window(struct bpf_iter__task* ctx) {
     __u64 kernel_stack = DWELL_STACK_NOT_TAKEN;
     if (config.kernel_stacks && is_blocked_class(state->wait_class))
       kernel_stack = walk_and_remember(task, scratch, window.end_ns);
-    if (claim(state, PHASE_OFF)) close_interval(task, state, scratch, after, kernel_stack);
+    if (claim(state, PHASE_OFF)) {
+      close_interval(task, state, scratch, after, kernel_stack);
+      set_closed(state);
+    }
   } else if (claim(state, PHASE_RUNNING)) {
     book_running(state, after);
+    set_closed(state);
   }
+  /* A switch on another CPU is at it: the next run of the iterator finds the books complete. */
+  if (*(volatile __u32*)&state->phase == PHASE_CLOSING) return 0;
   if (!write_record(task, state, after, DWELL_END_ALIVE, record)) return 0;
   if (bpf_seq_write(ctx->meta->seq, record, sizeof(*record)) == 0) state->phase = PHASE_ENDED;
   return 0;

@@ -20,9 +20,10 @@
 enum phase {
   PHASE_UNKNOWN = 0, /* no event so far: `seed` tells, or the first event does */
   PHASE_RUNNING = 1,
-  PHASE_OFF = 2,    /* off the CPU: blocked or runnable, by wait_class */
-  PHASE_CLOSED = 3, /* the window is over and the books are final */
-  PHASE_ENDED = 4,  /* the record was sent */
+  PHASE_OFF = 2,     /* off the CPU: blocked or runnable, by wait_class */
+  PHASE_CLOSING = 5, /* ... and are being made so */
+  PHASE_CLOSED = 3,  /* the window is over and the books are final */
+  PHASE_ENDED = 4,   /* the record was sent */
 };
 
 /* What the thread was at when the window began, if it had no event by then. Writer: the seeding
@@ -198,6 +199,9 @@ static always_inline struct thread_state* make_state(struct task_struct* task, b
   initial.gap = gap;
   return create_state(task, &initial);
 }
+
+/* States that the iterator `prepare` could not make: user space runs it again. */
+__u32 unprepared = 0;
 
 /* Set for good once a state could not be made: from then on one that is made late does not vouch
  * for the past. */

@@ -38,7 +38,8 @@ Result<std::string> read_all(int fd, const std::string& name, size_t limit_bytes
 // place.
 Status write_file_atomically(const std::string& path, const std::string& bytes);
 
-// Whether write_file_atomically could begin: a recording should not fail at its end for a missing folder.
+// Whether write_file_atomically could begin: a recording should not fail at its end for a missing
+// folder.
 Status check_can_write(const std::string& path);
 
 }  // namespace dwell

@@ -9,8 +9,8 @@
 
 namespace dwell {
 
-// Control bytes become \xNN, characters that turn the writing direction \uNNNN, invalid UTF-8 U+FFFD; other text stays. For terminals and
-// text formats.
+// Control bytes become \xNN, characters that turn the writing direction \uNNNN, invalid UTF-8
+// U+FFFD; other text stays. For terminals and text formats.
 std::string printable(std::string_view untrusted);
 
 // "1.234 s", "12.3 ms", "4.0 us", "17 ns": four significant digits at most.

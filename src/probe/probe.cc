@@ -60,6 +60,8 @@ Result<KernelFeatures> read_features() {
   return features;
 }
 
+constexpr int kPrepareRoundsMax = 6;
+
 uint32_t power_of_two_at_least(uint32_t bytes, uint32_t minimum) {
   uint32_t size = minimum;
   while (size < bytes && size < (1u << 30)) size *= 2;
@@ -82,6 +84,8 @@ struct Probe::Impl {
   void choose_seed();
   void set_config();
   Status run_iterator(const char* program);
+  Status prepare_states();
+  Status read_records(std::vector<dwell_thread_record>& records);
   Status load(Build build, LoadLog& log);
 };
 
@@ -220,11 +224,23 @@ Status Probe::Impl::run_iterator(const char* program) {
   return {};
 }
 
+// The kernel refuses to make task-local storage on a CPU where another task was interrupted in the
+// middle of doing so. That passes.
+Status Probe::Impl::prepare_states() {
+  for (int round = 0; round < kPrepareRoundsMax; ++round) {
+    object->unprepared() = 0;
+    DWELL_TRY(run_iterator("prepare"));
+    if (object->unprepared() == 0) break;
+    std::this_thread::sleep_for(milliseconds(1 << round));
+  }
+  return {};
+}
+
 Result<uint64_t> Probe::open_window() {
   // Handlers begin to keep states when they see the start, and count from it on. It must lie ahead
   // of the clock when they can see it: if this thread was held up, set it again.
   volatile dwell_window& window = impl_->object->window();
-  DWELL_TRY(impl_->run_iterator("prepare"));
+  DWELL_TRY(impl_->prepare_states());
   uint64_t start;
   do {
     start = monotonic_ns() + 2'000'000;
@@ -255,12 +271,21 @@ Result<std::vector<dwell_thread_record>> Probe::close_window() {
         bpf_map_update_elem(impl_->maps.epoch, &zero, &rows, BPF_ANY) != 0)
       return errno_error(errno, "cannot wait for the probe's handlers");
   }
-  Fd iterator(bpf_iter_create(bpf_link__fd(impl_->object->link("close_window"))));
+  // Twice: the second run takes those that a switch was closing during the first.
+  std::vector<dwell_thread_record> records;
+  DWELL_TRY(impl_->read_records(records));
+  DWELL_TRY(impl_->read_records(records));
+  return records;
+}
+
+Status Probe::Impl::read_records(std::vector<dwell_thread_record>& records) {
+  Fd iterator(bpf_iter_create(bpf_link__fd(object->link("close_window"))));
   if (!iterator) return errno_error(errno, "cannot iterate over the machine's threads");
   DWELL_ASSIGN(std::string bytes, read_all(iterator.get(), "the thread iterator", size_t{4} << 30));
-  std::vector<dwell_thread_record> records(bytes.size() / sizeof(dwell_thread_record));
-  std::memcpy(records.data(), bytes.data(), records.size() * sizeof(dwell_thread_record));
-  return records;
+  const size_t before = records.size(), count = bytes.size() / sizeof(dwell_thread_record);
+  records.resize(before + count);
+  std::memcpy(records.data() + before, bytes.data(), count * sizeof(dwell_thread_record));
+  return {};
 }
 
 const ProbeMaps& Probe::maps() const { return impl_->maps; }

@@ -27,6 +27,7 @@ class SkeletonObject : public ProbeObject {
     return reinterpret_cast<volatile dwell_window&>(typed_->bss->window);
   }
   uint8_t* target_hints() override { return typed_->bss->target_hints; }
+  volatile uint32_t& unprepared() override { return typed_->bss->unprepared; }
 
  private:
   explicit SkeletonObject(Skeleton* skeleton) : typed_(skeleton) { skeleton_ = skeleton->skeleton; }

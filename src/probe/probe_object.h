@@ -26,6 +26,7 @@ class ProbeObject {
   // After load: shared with the handlers.
   virtual volatile dwell_window& window() = 0;
   virtual uint8_t* target_hints() = 0;
+  virtual volatile uint32_t& unprepared() = 0;
 
   int load();  // 0, or a negative errno
   int attach();
