@@ -47,6 +47,10 @@ struct interval {
   __u8 censored;
 };
 
+/* A waker that is faster than the sleeper waits for it, spinning. An older stamp woke nobody: it
+ * came while the thread was running, and the one that ended its sleep was not told. */
+enum { EARLY_WAKEUP_NS_MAX = 1000000 };
+
 /*
  * Splits at the last waking. A waking before the switch-out is legal (the waker is faster than the
  * sleeper): no blocked time. A blocked thread that runs again without one was missed: all of it
@@ -54,6 +58,7 @@ struct interval {
  */
 static always_inline void split(struct thread_state* state, struct interval* interval) {
   __u64 length = interval->to - interval->from, waking = state->waking_ns;
+  if (waking + EARLY_WAKEUP_NS_MAX < state->since_ns) waking = 0;
   if (!is_blocked_class(state->wait_class)) {
     interval->run_queue_ns = length;
   } else if (waking == 0) {
