@@ -289,7 +289,11 @@ int on_task_rename(__u64* ctx) {
 SEC("iter/task")
 int prepare(struct bpf_iter__task* ctx) {
   struct task_struct* task = ctx->task;
-  if (task && !task->exit_state && is_target(task) && !find_state(task) && !make_state(task, false))
+  if (!task || task->exit_state || !is_target(task)) return 0;
+  struct thread_state* state = find_state(task);
+  if (state)
+    describe_life(task, state); /* it may have become another program since it was created */
+  else if (!make_state(task, false))
     unprepared++;
   return 0;
 }
@@ -301,7 +305,14 @@ int prepare(struct bpf_iter__task* ctx) {
 static always_inline void seed_thread(struct task_struct* task, struct scratch* scratch,
                                       bool read_stack) {
   struct thread_state* state = find_state(task);
-  if (!state || state->phase != PHASE_UNKNOWN) return;
+  if (!state)
+    state =
+        make_state(task, state_was_full); /* created after `prepare`, when no state could be made */
+  if (!state) {
+    if (is_target(task) && !task->exit_state) unprepared++;
+    return;
+  }
+  if (state->phase != PHASE_UNKNOWN) return;
   struct seed_state* seed = &state->seed;
   __u32 raw = live_state(task) & ~TASK_FREEZABLE;
   bool user_side = has_user_side(task);

@@ -60,7 +60,7 @@ Result<KernelFeatures> read_features() {
   return features;
 }
 
-constexpr int kPrepareRoundsMax = 6;
+constexpr int kRoundsMax = 6;
 
 uint32_t power_of_two_at_least(uint32_t bytes, uint32_t minimum) {
   uint32_t size = minimum;
@@ -84,7 +84,7 @@ struct Probe::Impl {
   void choose_seed();
   void set_config();
   Status run_iterator(const char* program);
-  Status prepare_states();
+  Status run_until_complete(const char* iterator);
   Status read_records(std::vector<dwell_thread_record>& records);
   Status load(Build build, LoadLog& log);
 };
@@ -226,10 +226,10 @@ Status Probe::Impl::run_iterator(const char* program) {
 
 // The kernel refuses to make task-local storage on a CPU where another task was interrupted in the
 // middle of doing so. That passes.
-Status Probe::Impl::prepare_states() {
-  for (int round = 0; round < kPrepareRoundsMax; ++round) {
+Status Probe::Impl::run_until_complete(const char* iterator) {
+  for (int round = 0; round < kRoundsMax; ++round) {
     object->unprepared() = 0;
-    DWELL_TRY(run_iterator("prepare"));
+    DWELL_TRY(run_iterator(iterator));
     if (object->unprepared() == 0) break;
     std::this_thread::sleep_for(milliseconds(1 << round));
   }
@@ -240,13 +240,13 @@ Result<uint64_t> Probe::open_window() {
   // Handlers begin to keep states when they see the start, and count from it on. It must lie ahead
   // of the clock when they can see it: if this thread was held up, set it again.
   volatile dwell_window& window = impl_->object->window();
-  DWELL_TRY(impl_->prepare_states());
+  DWELL_TRY(impl_->run_until_complete("prepare"));
   uint64_t start;
   do {
     start = monotonic_ns() + 2'000'000;
     window.start_ns = start;
   } while (monotonic_ns() + 500'000 > start);
-  DWELL_TRY(impl_->run_iterator(impl_->seed_program));
+  DWELL_TRY(impl_->run_until_complete(impl_->seed_program));
   return start;
 }
 
