@@ -219,6 +219,7 @@ static always_inline void inherit_target(struct task_struct* child) {
 HOOK("task_newtask")
 int on_task_newtask(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
+  if (window.end_ns) return 0; /* or the closing iterator would take it for one of the window's */
   inherit_target(task);
   if (maybe_target(task)) make_state(task, false);
   return 0;
@@ -379,7 +380,9 @@ int close_window(struct bpf_iter__task* ctx) {
   if (state->phase == PHASE_ENDED) return 0;
   if (state->phase == PHASE_UNKNOWN && state->seed.phase)
     adopt(task, state, PHASE_OFF, DWELL_CLASS_NONE);
-  if (state->phase == PHASE_UNKNOWN) state->gap = 1; /* neither an event nor a seed: lost */
+  /* Neither an event nor a seed: created, but not awake before the end. Its start tells how little
+   * there is to lose. */
+  bool unseen = state->phase == PHASE_UNKNOWN;
   if (state->phase == PHASE_OFF) {
     /* Walk, then claim: if the claim holds, the thread slept all the while and the stack is the
      * right one. */
@@ -397,6 +400,7 @@ int close_window(struct bpf_iter__task* ctx) {
   /* A switch on another CPU is at it: the next run of the iterator finds the books complete. */
   if (*(volatile __u32*)&state->phase == PHASE_CLOSING) return 0;
   if (!write_record(task, state, after, DWELL_END_ALIVE, record)) return 0;
+  if (unseen) record->flags |= DWELL_THREAD_UNSEEN;
   if (bpf_seq_write(ctx->meta->seq, record, sizeof(*record)) == 0) state->phase = PHASE_ENDED;
   return 0;
 }
