@@ -100,7 +100,8 @@ Status open_window(Session& session) {
   Window& window = session.recording.window;
   window.start_ns = start;
   window.start_unix_ns = now_ns(CLOCK_REALTIME) + start - now_ns(CLOCK_MONOTONIC);
-  session.recording.boottime_offset_ns = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
+  const uint64_t monotonic = now_ns(CLOCK_MONOTONIC);  // first: the difference must not be negative
+  session.recording.boottime_offset_ns = now_ns(CLOCK_BOOTTIME) - monotonic;
   session.epoch_began_ns = start;
   if (!session.command) return {};
   session.recording.command_pid = session.command->pid();
