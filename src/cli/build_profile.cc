@@ -148,6 +148,14 @@ class ProfileAssembly {
     folded_thread_ = builder_.thread(thread);
   }
 
+  // Time lost by departures that the kernel did not tell, beyond what stands in the records.
+  uint64_t untold_ns() const {
+    uint64_t in_records = 0;
+    for (const auto& [id, record] : recording_.totals.threads()) in_records += record.books.lost_ns;
+    const uint64_t all = recording_.counters[DWELL_LOSS_MISSED_SWITCH_OUT].ns;
+    return all - std::min(all, in_records);
+  }
+
   void add_rows_without_record(Thread& thread) {
     std::unordered_set<uint64_t> ids;
     for (const auto& [key, row] : recording_.totals.rows()) {
@@ -162,6 +170,8 @@ class ProfileAssembly {
     }
     thread.folded_count = static_cast<uint32_t>(ids.size());
     if (ids.empty()) return;
+    thread.times.lost_ns = untold_ns();
+    thread.times.alive_ns += thread.times.lost_ns;
     builder_.facts().warnings.push_back(std::to_string(ids.size()) +
                                         " threads switched but are not in the kernel's list of "
                                         "threads: only their waits are known");

@@ -52,7 +52,7 @@ class BuildProfileTest : public testing::Test {
     return row;
   }
   void add_stack(uint64_t hash, uint16_t flags, std::vector<uint64_t> ips) {
-    recording_.stacks.add({{hash, {}, kStart, flags, std::move(ips)}}, symbolizer_);
+    recording_.stacks.add({hash, {}, kStart, flags, std::move(ips)}, symbolizer_);
   }
   // A recording of one thread that waited in these ways.
   Profile profile_of(const std::vector<collect::RawRow>& rows) {

@@ -8,8 +8,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <deque>
+#include <iterator>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -29,6 +32,8 @@ namespace {
 constexpr int kDrainIntervalMs = 50;
 constexpr uint64_t kEpochNs =
     10'000'000'000;  // an epoch is swapped after this, or when half its map is used
+// Located between two looks at the rings, which must not fill meanwhile.
+constexpr size_t kStacksPerRound = 4000;
 constexpr uint64_t kProgressNs = 200'000'000;
 
 uint64_t now_ns(clockid_t clock) {
@@ -48,6 +53,7 @@ struct Session {
   std::optional<probe::SignatureLearner> learner;
   Recording recording;
   collect::Batch batch;
+  std::deque<collect::RawStack> waiting;  // received, not located yet; bounded by --stacks
   uint64_t epoch_began_ns = 0;
   uint64_t rows_before_epoch = 0;
   uint64_t kernel_memory_bytes = 0;
@@ -109,6 +115,13 @@ Status open_window(Session& session) {
   return session.command->release();
 }
 
+void locate_waiting(Session& session, size_t count) {
+  for (; count > 0 && !session.waiting.empty(); --count) {
+    session.recording.stacks.add(session.waiting.front(), *session.symbolizer);
+    session.waiting.pop_front();
+  }
+}
+
 // Takes what the probe has sent, and locates new stacks while their processes live.
 Status absorb(Session& session, bool swap_epoch) {
   collect::Batch& batch = session.batch;
@@ -119,7 +132,8 @@ Status absorb(Session& session, bool swap_epoch) {
     DWELL_TRY(session.drain->take_rings(batch));
   }
   session.symbolizer->poll();
-  session.recording.stacks.add(batch.stacks, *session.symbolizer);
+  std::ranges::move(batch.stacks, std::back_inserter(session.waiting));
+  locate_waiting(session, kStacksPerRound);
   session.recording.totals.add_rows(batch.rows);
   session.recording.totals.add_threads(batch.threads);
   session.learner->learn(batch.samples);
@@ -164,7 +178,7 @@ Status record_until_stopped(Session& session) {
   uint64_t shown_ns = 0;
   for (;;) {
     const uint64_t now = now_ns(CLOCK_MONOTONIC);
-    uint64_t wait_ms = kDrainIntervalMs;
+    uint64_t wait_ms = session.waiting.empty() ? kDrainIntervalMs : 0;
     if (session.options.duration_ns) {
       const uint64_t end = start + *session.options.duration_ns;
       if (now + 1'000'000 >= end) return {};
@@ -194,6 +208,7 @@ Status close_window(Session& session) {
   DWELL_TRY(absorb(session, true));  // the epoch in use,
   DWELL_TRY(
       absorb(session, true));  // and the one before, into which a late handler may have written
+  locate_waiting(session, session.waiting.size());
   DWELL_ASSIGN(session.recording.counters, session.drain->read_counters());
   DWELL_ASSIGN(const auto overflow, session.drain->read_overflow());
   session.recording.totals.add_overflow(overflow);

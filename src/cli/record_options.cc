@@ -208,7 +208,7 @@ void add_limits(CLI::App& command, RecordWords& words) {
   };
   add("--rows", words.rows, "Distinct rows kept per epoch (262144)");
   add("--stacks", words.stacks, "Distinct stacks kept (524288)");
-  add("--stack-ring", words.stack_ring, "Bytes of the ring for new stacks (8388608)");
+  add("--stack-ring", words.stack_ring, "Bytes of the ring for new stacks (16777216)");
   add("--thread-ring", words.thread_ring, "Bytes of the ring for ended threads (4194304)");
   command
       .add_flag("--raw-tracepoints", words.raw,

@@ -20,27 +20,23 @@ size_t leaf_outside(const std::vector<uint64_t>& ips, const probe::SchedulerText
 
 }  // namespace
 
-void RecordedStacks::add(const std::vector<collect::RawStack>& stacks,
-                         symbolize::Symbolizer& symbolizer) {
-  for (const collect::RawStack& raw : stacks) {
-    const auto [at, is_new] = stacks_.try_emplace(raw.hash);
-    if (!is_new) continue;
-    LocatedStack& stack = at->second;
-    stack.complete = raw.flags & DWELL_STACK_COMPLETE;
-    stack.truncated = raw.flags & DWELL_STACK_TRUNCATED;
-    stack.locations.reserve(raw.ips.size());
-    const ProcessKey process = process_key(raw.process);
-    const size_t leaf = raw.flags & DWELL_STACK_KERNEL ? leaf_outside(raw.ips, scheduler_) : 0;
-    for (size_t i = leaf; i < raw.ips.size(); ++i) {
-      const uint64_t ip = raw.ips[i];
-      // The leaf of a user stack is where the thread was; every other address is where a call
-      // returns to.
-      const bool is_return = raw.flags & DWELL_STACK_KERNEL || !stack.locations.empty();
-      stack.locations.push_back(
-          raw.flags & DWELL_STACK_KERNEL
-              ? symbolizer.locate_kernel(ip, is_return)
-              : symbolizer.locate_user(process, ip, is_return, raw.first_seen_ns));
-    }
+void RecordedStacks::add(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer) {
+  const auto [at, is_new] = stacks_.try_emplace(raw.hash);
+  if (!is_new) return;
+  LocatedStack& stack = at->second;
+  stack.complete = raw.flags & DWELL_STACK_COMPLETE;
+  stack.truncated = raw.flags & DWELL_STACK_TRUNCATED;
+  stack.locations.reserve(raw.ips.size());
+  const ProcessKey process = process_key(raw.process);
+  const bool is_kernel = raw.flags & DWELL_STACK_KERNEL;
+  const size_t leaf = is_kernel ? leaf_outside(raw.ips, scheduler_) : 0;
+  for (size_t i = leaf; i < raw.ips.size(); ++i) {
+    // The leaf of a user stack is where the thread was; every other address is where a call returns
+    // to.
+    const bool is_return = is_kernel || !stack.locations.empty();
+    stack.locations.push_back(
+        is_kernel ? symbolizer.locate_kernel(raw.ips[i], is_return)
+                  : symbolizer.locate_user(process, raw.ips[i], is_return, raw.first_seen_ns));
   }
 }
 

@@ -23,7 +23,7 @@ class RecordedStacks {
   // Kernel frames up to and including the scheduler's own are cut off: taken at switch-out, they
   // come with the frames of the probe.
   void set_scheduler(probe::SchedulerText scheduler) { scheduler_ = scheduler; }
-  void add(const std::vector<collect::RawStack>& stacks, symbolize::Symbolizer& symbolizer);
+  void add(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer);
   const LocatedStack* find(uint64_t hash) const;  // null: it was never received
   size_t size() const { return stacks_.size(); }
 

@@ -103,6 +103,7 @@ Status Drain::take_rows(Batch& batch) {
     more = failure == 0;
     if (failure != 0 && errno != ENOENT) return errno_error(errno, "cannot read the rows");
     for (uint32_t i = 0; i < n; ++i) batch.rows.push_back({keys[i], values[i]});
+    DWELL_TRY(take_rings(batch));  // they fill while a large epoch is read
   }
   return {};
 }

@@ -352,7 +352,7 @@ TEST_F(DrainRootTest, FindsTheKernelStackThatAWalkFinds) {
     GTEST_SKIP() << "/proc/kallsyms hides addresses: every kernel stack is walked";
   ProbeOptions options;
   options.verify_every = 1;
-  ChildAtWork child([] { ping_pong(100'000); });
+  ChildAtWork child([] { ping_pong(110'000); });
   Recorder recorder(options, {child.pid()});
   child.start();
   for (int i = 0; i < 20; ++i) {

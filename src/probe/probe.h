@@ -35,7 +35,7 @@ struct ProbeOptions {
   uint32_t renames_max = 16;  // after so many a thread keeps its name
   uint32_t rows = 1 << 18;    // entries per epoch
   uint32_t stacks = 1 << 19;  // distinct stacks
-  uint32_t stack_ring_bytes = 8 << 20;
+  uint32_t stack_ring_bytes = 16 << 20;
   uint32_t thread_ring_bytes = 4 << 20;
   bool signatures = true;
   bool raw = false;               // raw tracepoints even where typed ones work
