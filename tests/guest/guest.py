@@ -100,7 +100,7 @@ def boot(vmlinuz, archive, story, workdir, smp="4", append="", timeout=560):
     raw, results = os.path.join(workdir, f"{story}.tar.gz"), os.path.join(workdir, story)
     shutil.rmtree(results, ignore_errors=True)
     os.makedirs(results)
-    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", smp, "-m", "2048", "-nodefaults", "-no-reboot",
+    command = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", smp, "-m", "2048", "-nodefaults", "-no-reboot",
                "-display", "none", "-serial", "stdio", "-serial", f"file:{raw}", "-kernel", vmlinuz, "-initrd", archive,
                "-append", f"console=ttyS0 rdinit=/init quiet panic=-1 story={story} {append}"]
     try:
