@@ -3,14 +3,15 @@
  * The off-CPU probe: small programs on scheduler tracepoints, and iterators that open and close the
  * window. What they say to user space is in abi/off_cpu.h; what the words mean is in
  * ARCHITECTURE.md.
- *
- *   sched_switch         prev goes off (why, user stack), next comes on (how long, kernel stack,
- * row) sched_waking         where blocked time ends and run-queue time begins task_newtask a thread
- * is created: its state is made; children of targets become targets sched_wakeup_new     ... and
- * waits for its first CPU sched_process_exec   the thread goes on as another program task_rename
- * ... under another name prepare, seed        all threads before the window; those without an event
- * at its start close                what is still open at the end of the window
  */
+// sched_switch         prev goes off (why, user stack), next comes on (how long, kernel stack, row)
+// sched_waking         where blocked time ends and run-queue time begins
+// task_newtask         a thread is created: its state is made; children of targets become targets
+// sched_wakeup_new     ... and waits for its first CPU
+// sched_process_exec   the thread goes on as another program
+// task_rename          ... under another name
+// prepare, seed        all threads before the window; those without an event at its start
+// close_window         what is still open at the end of the window
 #include "books.h"
 
 #ifdef DWELL_RAW_TP
