@@ -186,11 +186,12 @@ int on_sched_waking(__u64* ctx) {
   struct thread_state* state = find_state(task);
   if (!state) return 0;
   __u64 now = bpf_ktime_get_ns();
-  if (window.end_ns && now >= window.end_ns) return 0;
-  if (state->phase == PHASE_UNKNOWN && !READ(task, on_cpu)) {
+  bool over = window.end_ns && now >= window.end_ns;
+  if (state->phase == PHASE_UNKNOWN && !over && !READ(task, on_cpu)) {
     __u32 raw = live_state(task) & ~TASK_FREEZABLE;
     if (raw != TASK_RUNNING) adopt(task, state, PHASE_OFF, blocked_class(raw, in_iowait(task)));
   }
+  /* After the window as well: it tells that the thread slept until then. */
   *(volatile __u64*)&state->waking_ns = now;
   return 0;
 }
@@ -300,6 +301,11 @@ int prepare(struct bpf_iter__task* ctx) {
   return 0;
 }
 
+static always_inline bool asleep(struct task_struct* task) {
+  __u32 raw = live_state(task) & ~TASK_FREEZABLE;
+  return raw != TASK_RUNNING && !(raw & (TASK_WAKING | TASK_NEW));
+}
+
 /*
  * After the start: tells the state of a thread what the thread is at. Whoever reads it finds either
  * all of it or nothing, since `phase` comes last; an event that comes in between makes it void.
@@ -324,7 +330,7 @@ static always_inline void seed_thread(struct task_struct* task, struct scratch* 
   seed->cause = user_side ? DWELL_CAUSE_UNKNOWN : DWELL_CAUSE_KTHREAD;
   if (task->on_cpu) {
     phase = PHASE_RUNNING;
-  } else if (raw == TASK_RUNNING || raw & (TASK_WAKING | TASK_NEW)) {
+  } else if (!asleep(task)) {
     seed->wait_class = DWELL_CLASS_RUNNABLE;
   } else {
     struct user_regs regs;
@@ -391,6 +397,7 @@ int close_window(struct bpf_iter__task* ctx) {
     if (config.kernel_stacks && is_blocked_class(state->wait_class))
       kernel_stack = walk_and_remember(task, scratch, window.end_ns);
     if (claim(state, PHASE_OFF)) {
+      if (asleep(task)) state->waking_ns = 0; /* of a wake-up that found it running */
       close_interval(task, state, scratch, after, kernel_stack);
       set_closed(state);
     }

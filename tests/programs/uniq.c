@@ -1,6 +1,6 @@
 // W-uniq(bits): a recursion in which each of `bits` bits picks turn_a or turn_b, then a nap: 2^bits
-// different stacks whose function names spell the pattern. --print writes {"pattern":, "ns":} for
-// each, leaf-side bit first.
+// different stacks whose function names spell the pattern. --print writes {"pattern":, "ns":,
+// "cpu_ns": the thread's CPU clock around the nap} for each, leaf-side bit first.
 // `--count N` stops after N patterns; `--threads N` shares the patterns out.
 // usage: uniq [--bits N] [--count N] [--us N] [--threads N] [--print] [--gate]
 #include "truth.h"
@@ -27,11 +27,12 @@ static inline __attribute__((always_inline)) void turn(long pattern, int left, s
     turn_a(pattern, left - 1, t);
 }
 
-static void print_pattern(long pattern, uint64_t ns) {
+static void print_pattern(long pattern, uint64_t ns, uint64_t cpu_ns) {
   char word[64];
   for (int i = 0; i < bits; i++) word[i] = pattern >> i & 1 ? 'b' : 'a';
   word[bits] = 0;
-  printf("{\"pattern\": \"%s\", \"ns\": %llu}\n", word, (unsigned long long)ns);
+  printf("{\"pattern\": \"%s\", \"ns\": %llu, \"cpu_ns\": %llu}\n", word, (unsigned long long)ns,
+         (unsigned long long)cpu_ns);
 }
 
 static void* run(void* index) {
@@ -39,9 +40,11 @@ static void* run(void* index) {
   prctl(PR_SET_TIMERSLACK, 1);
   truth_start(&t, "clock_nanosleep");
   for (long pattern = (intptr_t)index; pattern < count; pattern += threads) {
-    uint64_t before = t.sum_ns;
+    uint64_t before = t.sum_ns, cpu_ns = print_each ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
     turn(pattern, bits, &t);
-    if (print_each) print_pattern(pattern, t.sum_ns - before);
+    if (!print_each) continue;
+    cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
+    print_pattern(pattern, t.sum_ns - before, cpu_ns);
   }
   truth_print(&t);
   return NULL;
