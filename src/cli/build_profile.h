@@ -18,7 +18,7 @@ struct Recording {
   Schedstats before, after;
   Window window;
   uint32_t command_pid = 0;         // of -- COMMAND, else 0
-  uint64_t boottime_offset_ns = 0;  // CLOCK_BOOTTIME minus CLOCK_MONOTONIC
+  uint64_t boottime_offset_ns = 0;  // CLOCK_BOOTTIME minus CLOCK_MONOTONIC at the end
 };
 
 // `facts` has the fields that are no tables (host, target, cost, ...).

@@ -70,7 +70,7 @@ Result<std::vector<probe::Target>> find_targets(const RecordOptions& options,
     DWELL_ASSIGN(probe::Target target, probe::find_thread(tid));
     targets.push_back(target);
   }
-  if (command) {
+  if (command && !options.all) {
     DWELL_ASSIGN(probe::Target target, probe::find_process(command->pid()));
     targets.push_back(target);
   }
@@ -96,7 +96,7 @@ Status start_probe(Session& session) {
 
 std::vector<uint32_t> schedstat_pids(const Session& session) {
   std::vector<uint32_t> pids = session.options.pids;
-  if (session.command) pids.push_back(session.command->pid());
+  if (session.command && !session.options.all) pids.push_back(session.command->pid());
   return pids;
 }
 
@@ -106,8 +106,6 @@ Status open_window(Session& session) {
   Window& window = session.recording.window;
   window.start_ns = start;
   window.start_unix_ns = now_ns(CLOCK_REALTIME) + start - now_ns(CLOCK_MONOTONIC);
-  const uint64_t monotonic = now_ns(CLOCK_MONOTONIC);  // first: the difference must not be negative
-  session.recording.boottime_offset_ns = now_ns(CLOCK_BOOTTIME) - monotonic;
   session.epoch_began_ns = start;
   if (!session.command) return {};
   session.recording.command_pid = session.command->pid();
@@ -204,6 +202,8 @@ Status close_window(Session& session) {
   Window& window = session.recording.window;
   window.end_ns = session.probe->window_end_ns();
   window.end_unix_ns = now_ns(CLOCK_REALTIME) + window.end_ns - now_ns(CLOCK_MONOTONIC);
+  const uint64_t monotonic = now_ns(CLOCK_MONOTONIC);  // first: the difference must not be negative
+  session.recording.boottime_offset_ns = now_ns(CLOCK_BOOTTIME) - monotonic;
   session.recording.totals.add_threads(records);
   DWELL_TRY(absorb(session, true));  // the epoch in use,
   DWELL_TRY(

@@ -96,12 +96,15 @@ Result<uint32_t> parse_size(const std::string& text, const char* option, uint32_
 }
 
 Status check_targets(const RecordWords& words, const RecordOptions& options) {
-  const int ways =
-      (!options.pids.empty() || !options.tids.empty()) + options.all + !options.command.empty();
-  if (ways == 0)
+  const bool ids = !options.pids.empty() || !options.tids.empty();
+  const bool command = !options.command.empty();
+  if (!ids && !options.all && !command)
     return usage_error(
         "what should be recorded? -p PID, -t TID, -a for the whole machine, or -- COMMAND ARGS");
-  if (ways > 1) return usage_error("-p/-t, -a and -- COMMAND exclude each other");
+  if (ids && (options.all || command))
+    return usage_error(
+        "-p and -t exclude -a and -- COMMAND; -a -- COMMAND records the whole machine "
+        "while the command runs");
   if (words.user_threads && words.kernel_threads)
     return usage_error(
         "--user-threads and --kernel-threads exclude each other; without them -a records both");
@@ -157,8 +160,9 @@ std::string refuse_empty(const std::string& text) {
 }  // namespace
 
 std::string RecordOptions::target_text() const {
-  if (all) return "-a";
-  if (!command.empty()) return "-- " + printable(fmt::format("{}", fmt::join(command, " ")));
+  const std::string run = "-- " + printable(fmt::format("{}", fmt::join(command, " ")));
+  if (all) return command.empty() ? "-a" : "-a " + run;
+  if (!command.empty()) return run;
   std::string text;
   if (!pids.empty()) text += fmt::format("-p {}", fmt::join(pids, ","));
   if (!tids.empty()) text += fmt::format("{}-t {}", text.empty() ? "" : " ", fmt::join(tids, ","));
@@ -222,7 +226,7 @@ void add_record_command(CLI::App& app, RecordWords& words) {
   CLI::App* command = app.add_subcommand("record", "Record where threads spend their wall time");
   command->add_option("-p,--pid", words.pids, "Processes, with all their threads: PID[,PID...]");
   command->add_option("-t,--tid", words.tids, "Single threads: TID[,TID...]");
-  command->add_flag("-a,--all", words.all, "The whole machine");
+  command->add_flag("-a,--all", words.all, "The whole machine; with a command, while it runs");
   command
       ->add_option("-d,--duration", words.duration,
                    "Stop after this time, e.g. 10s (else: Ctrl-C, or the command's end)")

@@ -2,8 +2,9 @@
 """`record -- COMMAND` sees the command from its first instruction to its exit, and leaves its input and output alone."""
 import os
 import stat
+import subprocess
 
-from dwell_e2e import DWELL, check, finish, load, out, program, record_command, run
+from dwell_e2e import DWELL, check, finish, load, out, program, record_command, run, total
 from truth import check_conservation
 
 profile, truth, _ = record_command([program("nap"), "--us", "20000", "--waits", "10"])
@@ -39,6 +40,17 @@ done = run([DWELL, "record", "-o", out("short.dwell"), "--", "true"], timeout=10
 check(done.returncode in (0, 4), f"a command of a millisecond: exit {done.returncode}")
 if done.returncode == 4:
     check(done.stderr.strip() != "", f"nothing recorded, and it says so: {done.stderr.strip()[:200]}")
+
+# The whole machine, for as long as a command runs.
+outsider = subprocess.Popen([program("nap"), "--us", "5000", "--forever"], stdout=subprocess.DEVNULL)
+profile, truth, _ = record_command([program("nap"), "--us", "20000", "--waits", "20"], "-a")
+outsider.kill()
+outsider.wait()
+line = truth[0]
+check(profile.window["start_ns"] <= line["start_ns"] and profile.window["end_ns"] - line["end_ns"] < 0.5e9, "-a: the window holds the command's work and ends with it")
+check(total(profile.rows(tid=line["tid"], name="nap", cause={"clock_nanosleep"}), "count") == 20, "-a: the command is in it")
+check(profile.rows(tid=outsider.pid, cause={"clock_nanosleep"}) != [], "-a: and everybody else")
+check_conservation(profile, "-a: ")
 mode = stat.S_IMODE(os.stat(out("io.dwell")).st_mode)
 check(mode & 0o077 == 0 or mode == 0o644, f"the recording's mode is {mode:o}")
 finish()
