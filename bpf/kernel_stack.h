@@ -104,6 +104,19 @@ static always_inline void send_sample(const struct dwell_signature_key* key,
   bpf_ringbuf_submit(sample, BPF_RB_NO_WAKEUP);
 }
 
+/* Of a stack that was just walked, unless this was done for it before. Most threads that sleep
+ * through the window share few stacks. */
+static always_inline void send_first_sample(struct task_struct* task, struct thread_state* state,
+                                            struct scratch* scratch, __u64 id) {
+  __u8* known = config.sched_text_start ? bpf_map_lookup_elem(&known_stacks, &id) : 0;
+  if (!known || *known == STACK_SAMPLED) return;
+  *known = STACK_SAMPLED;
+  struct dwell_signature_key key = {.cause = state->cause};
+  if (state->cause == DWELL_CAUSE_KTHREAD) key.tid = task->pid;
+  __u64 sp = task->thread.sp;
+  send_sample(&key, scratch, id, sp, (sp | (X86_THREAD_BYTES - 1)) + 1);
+}
+
 /* Walks a stack that was found by signature as well. The signature is dropped for good if it named
  * another. */
 static always_inline __u64 verify(struct dwell_signature* signature, struct task_struct* task,
@@ -185,6 +198,9 @@ static always_inline __u64 walk_and_remember(struct task_struct* task, struct sc
   struct thread_state* state = find_state(task);
   return state ? state->kernel_stack : DWELL_STACK_NOT_TAKEN;
 }
+
+static always_inline void send_first_sample(struct task_struct* task, struct thread_state* state,
+                                            struct scratch* scratch, __u64 id) {}
 
 #endif
 

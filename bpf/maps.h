@@ -55,7 +55,9 @@ struct {
   __type(value, struct dwell_row);
 } overflow SEC(".maps");
 
-/* Hashes of the stacks that were sent through `stacks`. */
+/* Hashes of the stacks that were sent through `stacks`; the value tells whether a sample was sent
+ * at the end of the window as well. */
+enum { STACK_SENT = 1, STACK_SAMPLED = 2 };
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 1);

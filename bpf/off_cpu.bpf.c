@@ -286,6 +286,16 @@ int on_task_rename(__u64* ctx) {
   return 0;
 }
 
+/* ---- run by user space ---- */
+
+/* Reads the kernel's code: which functions call which tells what stands on a stack. */
+__u8 kernel_chunk[4096] = {};
+
+SEC("raw_tp")
+int read_kernel(__u64* ctx) {
+  return bpf_probe_read_kernel(kernel_chunk, sizeof(kernel_chunk), (const void*)ctx[0]);
+}
+
 /* ---- the window ---- */
 
 /* Before the window: every target gets its state. */
@@ -394,8 +404,10 @@ int close_window(struct bpf_iter__task* ctx) {
     /* Walk, then claim: if the claim holds, the thread slept all the while and the stack is the
      * right one. */
     __u64 kernel_stack = DWELL_STACK_NOT_TAKEN;
-    if (config.kernel_stacks && is_blocked_class(state->wait_class))
+    if (config.kernel_stacks && is_blocked_class(state->wait_class)) {
       kernel_stack = walk_and_remember(task, scratch, window.end_ns);
+      send_first_sample(task, state, scratch, kernel_stack);
+    }
     if (claim(state, PHASE_OFF)) {
       if (asleep(task)) state->waking_ns = 0; /* of a wake-up that found it running */
       close_interval(task, state, scratch, after, kernel_stack);

@@ -89,12 +89,12 @@ static always_inline __u64 stack_id(__u64 hash) {
  */
 static always_inline __u64 remember_stack(struct scratch* scratch, __u64 id, __u64 now,
                                           __u32 full_counter, __u64* known) {
-  __u8 one = 1;
+  __u8 sent = STACK_SENT;
   if (bpf_map_lookup_elem(&known_stacks, &id)) {
     *known = id;
     return id;
   }
-  long failure = bpf_map_update_elem(&known_stacks, &id, &one, BPF_NOEXIST);
+  long failure = bpf_map_update_elem(&known_stacks, &id, &sent, BPF_NOEXIST);
   if (failure == -17 /* EEXIST: another CPU was faster */) return id;
   if (failure) {
     count(full_counter, 0);

@@ -88,6 +88,30 @@ TEST_F(BuildProfileTest, PutsKernelFramesBeforeUserFrames) {
   EXPECT_TRUE(profile.stacks[profile.rows[0].stack].user_complete);
 }
 
+TEST_F(BuildProfileTest, PutsTheSchedulersFramesBelowTheWalkedOnes) {
+  add_stack(100, DWELL_STACK_KERNEL, {0x10, 0x20});
+  recording_.stacks.add_scheduler_frames(100, {0x1, 0x2});
+  recording_.stacks.add_scheduler_frames(7, {0x3});  // of a stack that was lost
+  recording_.stacks.finish(symbolizer_);
+  recording_.stacks.finish(symbolizer_);
+  const Profile profile = profile_of({row(1, 100, DWELL_STACK_NONE)});
+  EXPECT_THAT(frames(profile, profile.rows.at(0)), ElementsAre("k1", "k2", "k10", "k20"));
+}
+
+TEST_F(BuildProfileTest, KeepsOfTheSchedulersFramesWhatAllSamplesHave) {
+  add_stack(100, DWELL_STACK_KERNEL, {0x10});
+  add_stack(101, DWELL_STACK_KERNEL, {0x11});
+  for (const uint64_t leaf : {0x1, 0x2})
+    recording_.stacks.add_scheduler_frames(100, {leaf, 0x3, 0x4});
+  recording_.stacks.add_scheduler_frames(101, {0x1});
+  recording_.stacks.add_scheduler_frames(101, {});  // the words of this one did not tell
+  recording_.stacks.finish(symbolizer_);
+  const Profile profile =
+      profile_of({row(1, 100, DWELL_STACK_NONE, 2), row(1, 101, DWELL_STACK_NONE, 1)});
+  EXPECT_THAT(frames(profile, profile.rows.at(0)), ElementsAre("k3", "k4", "k10"));
+  EXPECT_THAT(frames(profile, profile.rows.at(1)), ElementsAre("k11"));
+}
+
 TEST_F(BuildProfileTest, NamesWhatIsMissing) {
   const std::pair<uint64_t, const char*> kUser[] = {
       {DWELL_STACK_LOST_FULL, "[user stack lost: store full]"},

@@ -23,7 +23,7 @@
 #include "collect/loss.h"
 #include "probe/doctor.h"
 #include "probe/learner.h"
-#include "probe/scheduler_text.h"
+#include "probe/scheduler_code.h"
 #include "profile/dwell_file.h"
 
 namespace dwell::cli {
@@ -78,9 +78,10 @@ Result<std::vector<probe::Target>> find_targets(const RecordOptions& options,
 }
 
 Status start_probe(Session& session) {
-  const probe::SchedulerText scheduler = probe::find_scheduler_text();
-  session.options.probe.sched_text_start = scheduler.start;
-  session.options.probe.sched_text_end = scheduler.end;
+  probe::SchedulerCode scheduler = probe::find_scheduler_code();
+  const probe::SchedulerText text = scheduler.text();
+  session.options.probe.sched_text_start = text.start;
+  session.options.probe.sched_text_end = text.end;
   DWELL_ASSIGN(session.probe, probe::Probe::load(session.options.probe));
   DWELL_ASSIGN(const auto targets, find_targets(session.options, session.command));
   for (const probe::Target& target : targets) {
@@ -89,8 +90,9 @@ Status start_probe(Session& session) {
       session.targets_alive.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, target.id, 0)));
   }
   DWELL_ASSIGN(session.drain, collect::Drain::create(session.probe->maps()));
-  session.recording.stacks.set_scheduler(scheduler);
-  session.learner.emplace(probe::insert_into_map(session.probe->maps().signatures), scheduler);
+  scheduler.set_bytes(session.probe->read_kernel(text.start, text.end - text.start));
+  session.recording.stacks.set_scheduler(std::move(scheduler));
+  session.learner.emplace(probe::insert_into_map(session.probe->maps().signatures), text);
   return session.probe->attach();
 }
 
@@ -135,6 +137,7 @@ Status absorb(Session& session, bool swap_epoch) {
   session.recording.totals.add_rows(batch.rows);
   session.recording.totals.add_threads(batch.threads);
   session.learner->learn(batch.samples);
+  for (const auto& sample : batch.samples) session.recording.stacks.add_sample(sample);
   batch.stacks.clear();
   batch.threads.clear();
   batch.samples.clear();
@@ -209,6 +212,7 @@ Status close_window(Session& session) {
   DWELL_TRY(
       absorb(session, true));  // and the one before, into which a late handler may have written
   locate_waiting(session, session.waiting.size());
+  session.recording.stacks.finish(*session.symbolizer);
   DWELL_ASSIGN(session.recording.counters, session.drain->read_counters());
   DWELL_ASSIGN(const auto overflow, session.drain->read_overflow());
   session.recording.totals.add_overflow(overflow);

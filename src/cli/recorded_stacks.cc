@@ -10,9 +10,9 @@ ProcessKey process_key(const dwell_process_key& raw) {
 
 namespace {
 
-// Index of the first frame outside the scheduler, counted from the leaf: 0 if none is inside it.
-size_t leaf_outside(const std::vector<uint64_t>& ips, const probe::SchedulerText& scheduler) {
-  const auto inside = [&](uint64_t ip) { return scheduler.contains(ip); };
+// Index of the caller of schedule(), counted from the leaf: 0 if it is not on the stack.
+size_t caller_of_schedule(const std::vector<uint64_t>& ips, const probe::SchedulerCode& scheduler) {
+  const auto inside = [&](uint64_t ip) { return scheduler.is_switch(ip); };
   const auto first = std::ranges::find_if(ips, inside);
   if (first == ips.end()) return 0;
   return static_cast<size_t>(std::find_if_not(first, ips.end(), inside) - ips.begin());
@@ -29,7 +29,7 @@ void RecordedStacks::add(const collect::RawStack& raw, symbolize::Symbolizer& sy
   stack.locations.reserve(raw.ips.size());
   const ProcessKey process = process_key(raw.process);
   const bool is_kernel = raw.flags & DWELL_STACK_KERNEL;
-  const size_t leaf = is_kernel ? leaf_outside(raw.ips, scheduler_) : 0;
+  const size_t leaf = is_kernel ? caller_of_schedule(raw.ips, scheduler_) : 0;
   for (size_t i = leaf; i < raw.ips.size(); ++i) {
     // The leaf of a user stack is where the thread was; every other address is where a call returns
     // to.
@@ -38,6 +38,28 @@ void RecordedStacks::add(const collect::RawStack& raw, symbolize::Symbolizer& sy
         is_kernel ? symbolizer.locate_kernel(raw.ips[i], is_return)
                   : symbolizer.locate_user(process, raw.ips[i], is_return, raw.first_seen_ns));
   }
+}
+
+void RecordedStacks::add_scheduler_frames(uint64_t hash, std::vector<uint64_t> frames) {
+  const auto at = scheduler_frames_.find(hash);
+  if (at == scheduler_frames_.end()) {
+    scheduler_frames_.emplace(hash, std::move(frames));
+    return;
+  }
+  std::vector<uint64_t>& known = at->second;
+  const auto differ = std::mismatch(known.rbegin(), known.rend(), frames.rbegin(), frames.rend());
+  known.erase(known.begin(), differ.first.base());
+}
+
+void RecordedStacks::finish(symbolize::Symbolizer& symbolizer) {
+  for (const auto& [hash, frames] : scheduler_frames_) {
+    const auto stack = stacks_.find(hash);
+    if (stack == stacks_.end()) continue;
+    std::vector<symbolize::LocationId> below;
+    for (const uint64_t frame : frames) below.push_back(symbolizer.locate_kernel(frame, true));
+    stack->second.locations.insert(stack->second.locations.begin(), below.begin(), below.end());
+  }
+  scheduler_frames_.clear();
 }
 
 const LocatedStack* RecordedStacks::find(uint64_t hash) const {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "collect/drain.h"
-#include "probe/signature.h"
+#include "probe/scheduler_code.h"
 #include "symbolize/symbolizer.h"
 
 namespace dwell::cli {
@@ -20,16 +20,25 @@ struct LocatedStack {
 
 class RecordedStacks {
  public:
-  // Kernel frames up to and including the scheduler's own are cut off: taken at switch-out, they
-  // come with the frames of the probe.
-  void set_scheduler(probe::SchedulerText scheduler) { scheduler_ = scheduler; }
+  // Kernel frames up to and including schedule() are cut off: taken at switch-out, they come with
+  // the frames of the probe.
+  void set_scheduler(probe::SchedulerCode scheduler) { scheduler_ = std::move(scheduler); }
   void add(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer);
+  // What a sample of a walked kernel stack tells of the scheduler's frames below it. Where samples
+  // differ, the frames next to the stack that all have are kept.
+  void add_sample(const dwell_kernel_stack_sample& sample) {
+    add_scheduler_frames(sample.walked_hash, scheduler_.frames_of(sample));
+  }
+  void add_scheduler_frames(uint64_t hash, std::vector<uint64_t> frames);
+  // After the last sample: gives the stacks their scheduler frames.
+  void finish(symbolize::Symbolizer& symbolizer);
   const LocatedStack* find(uint64_t hash) const;  // null: it was never received
   size_t size() const { return stacks_.size(); }
 
  private:
   std::unordered_map<uint64_t, LocatedStack> stacks_;
-  probe::SchedulerText scheduler_;
+  std::unordered_map<uint64_t, std::vector<uint64_t>> scheduler_frames_;  // by stack, leaf first
+  probe::SchedulerCode scheduler_;
 };
 
 ProcessKey process_key(const dwell_process_key& raw);

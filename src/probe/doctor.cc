@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
-#include "probe/scheduler_text.h"
+#include "probe/scheduler_code.h"
 #include "probe/targets.h"
 
 namespace dwell::probe {
@@ -120,7 +120,7 @@ Check check_bpf_calls() {
 }
 
 Check check_kernel_names() {
-  if (find_scheduler_text().start != 0)
+  if (find_scheduler_code().text().start != 0)
     return {"kernel names", Outcome::kGood, "/proc/kallsyms shows addresses", ""};
   const std::string restrict_level = first_line("/proc/sys/kernel/kptr_restrict");
   return {"kernel names", Outcome::kLimited,

@@ -61,6 +61,8 @@ Result<KernelFeatures> read_features() {
 }
 
 constexpr int kRoundsMax = 6;
+// Some 370 kernel stacks: at the end of a window one sample of each may come at once.
+constexpr uint32_t kSampleRingBytes = 1 << 20;
 
 uint32_t power_of_two_at_least(uint32_t bytes, uint32_t minimum) {
   uint32_t size = minimum;
@@ -122,7 +124,7 @@ void Probe::Impl::size_maps() {
                            power_of_two_at_least(options.stack_ring_bytes, page));
   bpf_map__set_max_entries(object->map("threads"),
                            power_of_two_at_least(options.thread_ring_bytes, page));
-  bpf_map__set_max_entries(object->map("samples"), power_of_two_at_least(64 << 10, page));
+  bpf_map__set_max_entries(object->map("samples"), power_of_two_at_least(kSampleRingBytes, page));
   if (!features.allocates_lazily) return;
   bpf_map__set_map_flags(object->map("known_stacks"), BPF_F_NO_PREALLOC);
   bpf_map__set_map_flags(object->map("signatures"), BPF_F_NO_PREALLOC);
@@ -197,6 +199,21 @@ Probe::Probe(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Probe::Probe(Probe&&) noexcept = default;
 Probe& Probe::operator=(Probe&&) noexcept = default;
 Probe::~Probe() = default;
+
+std::vector<uint8_t> Probe::read_kernel(uint64_t address, size_t bytes) {
+  const std::span<const uint8_t> chunk = impl_->object->kernel_chunk();
+  std::vector<uint8_t> read;
+  while (read.size() < bytes) {
+    const uint64_t arguments[] = {address + read.size()};
+    LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = arguments, .ctx_size_in = sizeof arguments);
+    if (bpf_prog_test_run_opts(bpf_program__fd(impl_->object->program("read_kernel")), &run) != 0 ||
+        run.retval != 0)
+      return {};
+    const size_t wanted = std::min(bytes - read.size(), chunk.size());
+    read.insert(read.end(), chunk.begin(), chunk.begin() + static_cast<ptrdiff_t>(wanted));
+  }
+  return read;
+}
 
 Status Probe::add_target(const Target& target) {
   const dwell_target_key key = {.id = target.id, .is_tid = target.is_thread};

@@ -73,6 +73,9 @@ class Probe {
   // still alive.
   Result<std::vector<dwell_thread_record>> close_window();
 
+  // Bytes of the kernel's memory; empty if it cannot be read. After load.
+  std::vector<uint8_t> read_kernel(uint64_t address, size_t bytes);
+
   const ProbeMaps& maps() const;
   uint64_t window_start_ns() const;
   uint64_t window_end_ns() const;

@@ -28,6 +28,7 @@ class SkeletonObject : public ProbeObject {
   }
   uint8_t* target_hints() override { return typed_->bss->target_hints; }
   volatile uint32_t& unprepared() override { return typed_->bss->unprepared; }
+  std::span<const uint8_t> kernel_chunk() override { return typed_->bss->kernel_chunk; }
 
  private:
   explicit SkeletonObject(Skeleton* skeleton) : typed_(skeleton) { skeleton_ = skeleton->skeleton; }

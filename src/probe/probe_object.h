@@ -4,6 +4,7 @@
 #include <bpf/libbpf.h>
 
 #include <memory>
+#include <span>
 
 #include "abi/off_cpu.h"
 
@@ -27,6 +28,7 @@ class ProbeObject {
   virtual volatile dwell_window& window() = 0;
   virtual uint8_t* target_hints() = 0;
   virtual volatile uint32_t& unprepared() = 0;
+  virtual std::span<const uint8_t> kernel_chunk() = 0;  // where read_kernel leaves what it read
 
   int load();  // 0, or a negative errno
   int attach();

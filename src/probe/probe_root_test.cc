@@ -11,7 +11,7 @@
 #include "probe/child_at_work.h"
 #include "probe/doctor.h"
 #include "probe/probe.h"
-#include "probe/scheduler_text.h"
+#include "probe/scheduler_code.h"
 
 namespace dwell::probe {
 namespace {
@@ -72,7 +72,7 @@ class ProbeRootTest : public testing::Test {
   void SetUp() override {
     const std::string reasons = reasons_against(examine_machine());
     if (!reasons.empty()) GTEST_SKIP() << "this machine cannot be recorded: " << reasons;
-    const SchedulerText text = find_scheduler_text();
+    const SchedulerText text = find_scheduler_code().text();
     options_.sched_text_start = text.start;
     options_.sched_text_end = text.end;
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """kptr_restrict 0 and 1 give kernel names; 2 hides the addresses from everyone: times and user stacks stay, and it is said."""
 from dwell_e2e import check, finish, program, record_command, skip
-from truth import compare_waits
+from truth import check_no_glue, compare_waits
 
 KNOB = "/proc/sys/kernel/kptr_restrict"
 with open(KNOB, encoding="utf-8") as f:
@@ -33,8 +33,7 @@ try:
             check(len({f["address"] for f in kernel}) <= 1 or len({f["name"] for f in kernel}) > 1, "kptr_restrict 2: frames are not all one symbol")
         else:
             check(any("nanosleep" in name for name in named), f"kptr_restrict {level}: kernel names {named[:4]}")
-            glue = [n for n in named if n.startswith(("bpf_", "__bpf", "__traceiter", "__schedule", "schedule", "finish_task", "trace_")) or "trampoline" in n]
-            check(not glue, f"kptr_restrict {level}: no frame of a probe or of the scheduler {glue}")
+            check_no_glue(named, f"kptr_restrict {level}: ")
 finally:
     set_knob(before)
 finish()

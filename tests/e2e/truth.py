@@ -1,4 +1,6 @@
 """Comparisons of a profile with a program's truth lines, and the invariants that every profile must keep."""
+import re
+
 from dwell_e2e import LONG_WAIT_SLACK, PROCESS_TIMES, SHORT_WAIT_SLACK_NS, check, total
 
 
@@ -31,6 +33,16 @@ def compare_waits(profile, line, causes, classes=None, waits=None):
         allowed = line["cpu_ns"]
     check(short <= allowed + preempted, said, timing=True)
     return rows
+
+
+GLUE = re.compile(r"bpf_|__bpf|__traceiter|finish_task|perf_trace|trace_event|trace_call|arch_rethook|.*trampoline|preempt_schedule|"
+                  r"(__)?schedule(_preempt_disabled|_idle|_rtlock|_loop)?(\.|$)")
+
+
+def check_no_glue(names, label=""):
+    """No frame of a probe, a trampoline or the switch itself; from the caller of schedule() on all are there."""
+    glue = [name for name in names if GLUE.match(name)]
+    check(not glue, f"{label}no frame of a probe or of the switch {glue[:2] or ''}")
 
 
 def accounted(times):

@@ -5,9 +5,7 @@ import subprocess
 import time
 
 from dwell_e2e import Gated, Recorder, check, finish, program, record_command
-from truth import check_conservation, compare_waits
-
-GLUE = ("bpf_", "__bpf", "__traceiter", "__schedule", "schedule", "preempt_schedule", "finish_task", "perf_trace", "trace_event", "arch_rethook")
+from truth import check_conservation, check_no_glue, compare_waits
 
 
 def stacks(profile):
@@ -34,8 +32,7 @@ nap.close()
 for label, profile in profiles.items():
     rows = [r for r in compare_waits(profile, truth[0], {"clock_nanosleep"})]
     named = [f["name"] for r in rows for f in profile.frames(r)]
-    glue = [n for n in named if n.startswith(GLUE)]
-    check(not glue, f"{label}: no frame of a probe or of the scheduler {glue[:2]}")
+    check_no_glue(named, f"{label}: ")
     # Where the kernel hides a switch there is a placeholder instead of its own stack.
     mine = {tuple(profile.functions(r)) for r in rows if not any(f["kind"] == "placeholder" for f in profile.frames(r))}
     check(mine and mine <= stacks(alone), f"{label}: the same stacks as alone {mine - stacks(alone) or ''}")

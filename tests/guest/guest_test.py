@@ -18,7 +18,7 @@ import json
 
 import guest
 from dwell_e2e import DWELL, Profile, check, finish, json_lines, program, quietest, skip, total
-from truth import check_conservation, check_nothing_lost, compare_waits
+from truth import check_conservation, check_no_glue, check_nothing_lost, compare_waits
 
 PROGRAMS = ["nap", "spin2", "sleeper", "hop", "churn", "lock", "uniq"]
 SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "15"))
@@ -59,8 +59,9 @@ def check_recordings(results):
         rows = compare_waits(profile, truth[0], {"clock_nanosleep"})
         check(all(r["class"] == "interruptible" for r in rows), "nap: every nap is interruptible, freezable or not")
         check(profile.user_functions(rows[0])[:4] == ["nap", "one_nap", "inner", "outer"], f"nap: {profile.functions(rows[0])}")
-        glue = [f for r in rows for f in profile.functions(r) if f.startswith(("bpf_", "__bpf", "__schedule", "schedule", "__traceiter"))]
-        check(not glue, f"nap: no frame of a probe or of the scheduler {glue[:2]}")
+        check_no_glue([f for r in rows for f in profile.functions(r)], "nap: ")
+        leaves = {profile.functions(r)[0] for r in rows}
+        check(leaves == {"do_nanosleep"}, f"nap: the stack begins at the caller of schedule() {leaves}")
         check(any("nanosleep" in f["name"] for f in profile.frames(rows[0]) if f["kind"] == "kernel"), "nap: the kernel's frames are named")
     profile, truth = recording(results, "spin2")
     for line in truth:
