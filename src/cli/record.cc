@@ -59,6 +59,16 @@ struct Session {
   uint64_t kernel_memory_bytes = 0;
 };
 
+// A target that the other options leave out would make an empty recording.
+Status check_kind(const probe::Target& target, const probe::ProbeOptions& options) {
+  if (target.is_kernel ? options.kernel_threads : options.user_threads) return {};
+  return usage_error(
+      target.is_kernel
+          ? fmt::format("{} is a kernel thread, which --user-threads leaves out", target.id)
+          : fmt::format("{} is no kernel thread, and --kernel-threads leaves all others out",
+                        target.id));
+}
+
 Result<std::vector<probe::Target>> find_targets(const RecordOptions& options,
                                                 const std::optional<Command>& command) {
   std::vector<probe::Target> targets;
@@ -85,6 +95,7 @@ Status start_probe(Session& session) {
   DWELL_ASSIGN(session.probe, probe::Probe::load(session.options.probe));
   DWELL_ASSIGN(const auto targets, find_targets(session.options, session.command));
   for (const probe::Target& target : targets) {
+    DWELL_TRY(check_kind(target, session.options.probe));
     DWELL_TRY(session.probe->add_target(target));
     if (!target.is_thread)
       session.targets_alive.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, target.id, 0)));

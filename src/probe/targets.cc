@@ -15,25 +15,28 @@ namespace {
 constexpr uint64_t kNsPerTick = 10'000'000;         // USER_HZ is 100 on every Linux
 constexpr ino_t kInitialPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO, include/linux/proc_ns.h
 
-// Field 22 of a stat line. The command in field 2 may hold blanks and parentheses: count from the
-// last ')'.
-Result<uint64_t> start_ticks(const std::string& stat_line, const std::string& path) {
-  const size_t close = stat_line.rfind(')');
-  size_t at = close == std::string::npos ? close : close + 1;
-  for (int field = 3; field <= 22 && at != std::string::npos; ++field)
-    at = stat_line.find(' ', at == close + 1 && field == 3 ? at : at + 1);
-  uint64_t ticks = 0;
+constexpr uint64_t kKernelThread = 0x200000;  // PF_KTHREAD, include/linux/sched.h
+constexpr size_t kFlagsField = 9, kStartField = 22;
+
+// A number of a stat line, by its field as proc(5) counts. The command in field 2 may hold blanks
+// and parentheses: count from the last ')'.
+Result<uint64_t> stat_number(const std::string& stat_line, size_t field, const std::string& path) {
+  size_t at = stat_line.rfind(')');
+  for (size_t before = 2; before < field && at != std::string::npos; ++before)
+    at = stat_line.find(' ', at + 1);
+  uint64_t number = 0;
   if (at == std::string::npos ||
-      std::from_chars(stat_line.data() + at + 1, stat_line.data() + stat_line.size(), ticks).ec !=
+      std::from_chars(stat_line.data() + at + 1, stat_line.data() + stat_line.size(), number).ec !=
           std::errc{})
-    return runtime_error("cannot read the start time in " + path + ": unknown format");
-  return ticks;
+    return runtime_error(fmt::format("cannot read field {} of {}: unknown format", field, path));
+  return number;
 }
 
 Result<Target> read_target(uint32_t id, bool is_thread, const std::string& path) {
   DWELL_ASSIGN(std::string line, read_file(path, 1 << 16));
-  DWELL_ASSIGN(uint64_t ticks, start_ticks(line, path));
-  return Target{id, is_thread, ticks * kNsPerTick};
+  DWELL_ASSIGN(const uint64_t ticks, stat_number(line, kStartField, path));
+  DWELL_ASSIGN(const uint64_t flags, stat_number(line, kFlagsField, path));
+  return Target{id, is_thread, (flags & kKernelThread) != 0, ticks * kNsPerTick};
 }
 
 // The Tgid line of /proc/ID/status, 0 if there is no such task. Threads have a /proc/TID that

@@ -11,6 +11,7 @@ namespace dwell::probe {
 struct Target {
   uint32_t id = 0;
   bool is_thread = false;
+  bool is_kernel = false;          // a kernel thread
   uint64_t start_boottime_ns = 0;  // to the clock tick, 10 ms: all that /proc tells
 };
 

@@ -18,9 +18,12 @@ def gated_naps():
     return Gated("nap", "--threads", "4", "--us", "5000", "--waits", "200")
 
 
-def close_to(times, truth):
-    """Each function's time is the truth of the thread of that name, to 0.5 %."""
-    return all(abs(times.get(x["name"], 0) - x["sum_ns"]) <= 0.005 * x["sum_ns"] for x in truth)
+def close_to(profile, truth):
+    """Each function's time is the truth of the thread of that name, to 0.5 %; less by the CPU time inside its waits, more by
+    what it was preempted outside them, on a loaded machine."""
+    times = paths_of(profile, pid=truth[0]["pid"])
+    return all(-max(0.005 * x["sum_ns"], x["cpu_ns"]) <= times.get(x["name"], 0) - x["sum_ns"] <=
+               0.005 * x["sum_ns"] + total(profile.rows(tid=x["tid"], blocked=False)) for x in truth)
 
 
 def show(times):
@@ -32,12 +35,17 @@ recorder = Recorder("-p", str(one.pid)).attached()
 truth = one.work()
 other.work()
 profile = recorder.profile()
-check(close_to(paths_of(profile), truth), f"-p: all four functions with their own times {show(paths_of(profile))}")
+check(close_to(profile, truth), f"-p: all four functions with their own times {show(paths_of(profile))}")
 check(not profile.rows(pid=other.pid), "-p: nothing of the second copy")
 check({p["pid"] for p in profile.processes} == {one.pid}, f"-p: one process {[p['pid'] for p in profile.processes]}")
 check_conservation(profile, "-p: ")
 one.close()
 other.close()
+
+for arguments, word in ((["-p", str(os.getpid()), "--kernel-threads"], "no kernel thread"), (["-t", "2", "--user-threads"], "is a kernel thread")):
+    done = run([DWELL, "record", *arguments, "-d", "1s", "-o", out("never.dwell")])
+    check(done.returncode == 2 and word in done.stderr and not os.path.exists(out("never.dwell")),
+          f"{' '.join(arguments)}: exit {done.returncode}, {done.stderr.strip()[:200]}")
 
 one, other = gated_naps(), gated_naps()
 recorder = Recorder("-p", f"{one.pid},{other.pid}").attached()
@@ -45,7 +53,7 @@ one.release()
 truth = other.work()
 one.wait_for("done")
 profile = recorder.profile()
-check(close_to(paths_of(profile, pid=other.pid), truth) and len(paths_of(profile, pid=one.pid)) == 4, "-p A,B: both processes, whole")
+check(close_to(profile, truth) and len(paths_of(profile, pid=one.pid)) == 4, "-p A,B: both processes, whole")
 one.close()
 other.close()
 
@@ -53,7 +61,7 @@ one, other = gated_naps(), gated_naps()
 recorder = Recorder("-a").attached()
 truth = one.work()
 profile = recorder.profile()
-check(close_to(paths_of(profile, pid=one.pid), truth), f"-a: the same four functions {show(paths_of(profile, pid=one.pid))}")
+check(close_to(profile, truth), f"-a: the same four functions {show(paths_of(profile, pid=one.pid))}")
 check(len(profile.processes) > 3, f"-a: {len(profile.processes)} processes")
 kernel = [t for t in profile.threads if t["kernel"]]
 check(kernel, f"-a: {len(kernel)} kernel threads, none with a user frame")
