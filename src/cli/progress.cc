@@ -7,8 +7,12 @@
 
 namespace dwell::cli {
 
-Progress::Progress(bool quiet) : wanted_(!quiet && isatty(STDERR_FILENO)) {}
+Progress::Progress(bool quiet) : quiet_(quiet), wanted_(!quiet && isatty(STDERR_FILENO)) {}
 Progress::~Progress() { clear(); }
+
+void Progress::begin(const std::string& target) const {
+  if (!quiet_ && !wanted_) fmt::print(stderr, "recording {}; Ctrl-C stops and writes\n", target);
+}
 
 void Progress::show(uint64_t elapsed_ns, uint64_t switches, uint64_t losses) {
   fmt::print(stderr, "\r\x1b[Krecording {:.1f} s, {} switches, {} lost   (Ctrl-C stops and writes)",

@@ -188,6 +188,9 @@ Status record_until_stopped(Session& session) {
   Progress progress(session.options.quiet);
   const uint64_t start = session.recording.window.start_ns;
   uint64_t shown_ns = 0;
+  while (now_ns(CLOCK_MONOTONIC) <= start) usleep(500);
+  // What a command says stands alone.
+  if (!session.command) progress.begin(session.options.target_text());
   for (;;) {
     const uint64_t now = now_ns(CLOCK_MONOTONIC);
     uint64_t wait_ms = session.waiting.empty() ? kDrainIntervalMs : 0;

@@ -197,34 +197,35 @@ class Gated:
 
 
 class Recorder:
-    """`dwell record` in the background; attached() returns when its probes are in the kernel."""
+    """`dwell record` in the background; attached() returns when its window has begun."""
 
     def __init__(self, *options, name="background.dwell", **popen):
         self.path = out(name)
+        self.runs_command = "--" in options
+        self.err = tempfile.NamedTemporaryFile("w", prefix="dwell_e2e.", suffix=".err")
         self.process = subprocess.Popen([DWELL, "record", "-o", self.path, *options], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **popen)
+                                        stdout=subprocess.DEVNULL, stderr=self.err, **popen)
 
-    def has_probes(self):
-        folder = f"/proc/{self.process.pid}/fdinfo"
-        for name in os.listdir(folder):
-            try:
-                with open(os.path.join(folder, name), encoding="utf-8") as f:
-                    if "link_type" in f.read():
-                        return True
-            except OSError:
-                continue
-        return False
+    def said(self):
+        with open(self.err.name, encoding="utf-8", errors="replace") as f:
+            return f.read()
 
-    def attached(self, seconds=40):
+    def has_begun(self):
+        """It says so, but where a command's own words shall stand alone: then the command is there."""
+        if not self.runs_command:
+            return self.said().startswith("recording ")
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="utf-8") as f:
+            return any(os.readlink(f"/proc/{child}/exe") != os.path.realpath(DWELL) for child in f.read().split())
+
+    def attached(self, seconds=60):
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.process.poll() is None:
-            if self.has_probes():
-                time.sleep(0.3)  # the window starts a little after the probes; stories check it against their truth
+            if self.has_begun():
                 return self
             time.sleep(0.02)
         self.process.kill()
-        said = self.process.communicate()[1]
-        check(False, f"dwell record attaches its probes within {seconds} s: {said.strip()[:800]}")
+        self.process.wait()
+        check(False, f"dwell record begins its window within {seconds} s: {self.said().strip()[:800]}")
         finish()
 
     def stop(self, with_signal=signal.SIGINT, timeout=30):
@@ -236,12 +237,12 @@ class Recorder:
     def wait(self, timeout=60, since=None):
         since = since or time.monotonic()
         try:
-            said = self.process.communicate(timeout=timeout)[1]
+            self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            said = self.process.communicate()[1]
+            self.process.wait()
             check(False, f"dwell record ends within {timeout} s")
-        return time.monotonic() - since, self.process.returncode, said
+        return time.monotonic() - since, self.process.returncode, self.said()
 
     def profile(self):
         seconds, code, said = self.stop()
