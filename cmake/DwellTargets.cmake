@@ -33,6 +33,9 @@ find_package(Threads REQUIRED)
 add_library(dwell_flags INTERFACE)
 target_compile_options(dwell_flags INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
                        -fno-omit-frame-pointer)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)  # libbpf's options are initialised by the names of some members
+  target_compile_options(dwell_flags INTERFACE -Wno-missing-designated-field-initializers)
+endif()
 target_include_directories(dwell_flags INTERFACE "${PROJECT_SOURCE_DIR}/src"
                            "${PROJECT_SOURCE_DIR}")
 if(DWELL_SANITIZE)

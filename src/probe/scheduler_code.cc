@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/fd.h"
 
@@ -117,7 +118,7 @@ SchedulerCode find_scheduler_code() {
         !symbol.name.starts_with("__pfx_") && !symbol.name.starts_with("__sched_text_"))
       functions.push_back({symbol.address, std::string(symbol.name)});
   });
-  std::ranges::stable_sort(functions, {}, &SchedulerCode::Function::start);
+  std::ranges::sort(functions, {}, [](const auto& f) { return std::pair(f.start, f.name); });
   return {text, std::move(functions), {}};
 }
 
