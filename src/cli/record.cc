@@ -279,7 +279,7 @@ Result<RecordOutcome> run_record(const RecordOptions& options) {
   DWELL_TRY(check_can_write(options.output));
   // The ids given must exist before anything is started.
   DWELL_TRY(find_targets(options, std::nullopt));
-  watch_stop_signals();
+  watch_stop_signals("aborted, nothing was written");
   if (!options.command.empty()) {
     DWELL_ASSIGN(session.command, Command::start(options.command));
   }
