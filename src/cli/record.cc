@@ -13,6 +13,7 @@
 #include <ctime>
 #include <deque>
 #include <iterator>
+#include <memory>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -21,6 +22,7 @@
 #include "cli/progress.h"
 #include "cli/stop_signal.h"
 #include "collect/loss.h"
+#include "collect/timeline.h"
 #include "probe/doctor.h"
 #include "probe/learner.h"
 #include "probe/scheduler_code.h"
@@ -50,6 +52,7 @@ struct Session {
   std::unique_ptr<symbolize::Symbolizer> symbolizer;
   std::optional<probe::Probe> probe;
   std::optional<collect::Drain> drain;
+  std::unique_ptr<collect::Timeline> timeline;  // null without --timeline
   std::optional<probe::SignatureLearner> learner;
   Recording recording;
   collect::Batch batch;
@@ -101,6 +104,9 @@ Status start_probe(Session& session) {
       session.targets_alive.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, target.id, 0)));
   }
   DWELL_ASSIGN(session.drain, collect::Drain::create(session.probe->maps()));
+  if (const int map = session.probe->maps().timeline; map >= 0) {
+    DWELL_ASSIGN(session.timeline, collect::Timeline::open(map, session.options.timeline));
+  }
   scheduler.set_bytes(session.probe->read_kernel(text.start, text.end - text.start));
   session.recording.stacks.set_scheduler(std::move(scheduler));
   session.learner.emplace(probe::insert_into_map(session.probe->maps().signatures), text);
@@ -137,6 +143,7 @@ void locate_waiting(Session& session, size_t count) {
 Status absorb(Session& session, bool swap_epoch) {
   collect::Batch& batch = session.batch;
   DWELL_TRY(session.drain->take_rings(batch));
+  if (session.timeline) DWELL_TRY(session.timeline->take());
   if (swap_epoch) {
     DWELL_TRY(session.drain->take_rows(batch));
     // Rows name stacks that were sent before them: take the ring again, so that none is missing.
@@ -210,6 +217,15 @@ Status record_until_stopped(Session& session) {
   }
 }
 
+Status finish_timeline(Session& session) {
+  if (!session.timeline) return {};
+  DWELL_TRY(session.timeline->finish());
+  session.recording.timeline = {*session.options.probe.timeline_min_ns,
+                                session.timeline->take_intervals(), session.timeline->received(),
+                                session.timeline->dropped()};
+  return {};
+}
+
 Status close_window(Session& session) {
   DWELL_ASSIGN(const auto records, session.probe->close_window());
   session.recording.after = read_schedstats(schedstat_pids(session));
@@ -224,6 +240,7 @@ Status close_window(Session& session) {
       absorb(session, true));  // and the one before, into which a late handler may have written
   locate_waiting(session, session.waiting.size());
   session.recording.stacks.finish(*session.symbolizer);
+  DWELL_TRY(finish_timeline(session));
   DWELL_ASSIGN(session.recording.counters, session.drain->read_counters());
   DWELL_ASSIGN(const auto overflow, session.drain->read_overflow());
   session.recording.totals.add_overflow(overflow);
@@ -244,6 +261,8 @@ Profile describe_machine(const Session& session) {
   facts.target = session.options.target_text();
   facts.options = session.options.effective();
   facts.warnings = session.probe->notes();
+  if (session.timeline)
+    std::ranges::move(session.timeline->notes(), std::back_inserter(facts.warnings));
   facts.kernel_memory_bytes = session.kernel_memory_bytes;
   return facts;
 }

@@ -50,7 +50,8 @@ static void load(const char* path, const char* name, const char* pin, unsigned s
   const int error = bpf_object__load(object);
   if (error) fail("cannot load the BPF programs", -error);
   const int bss = bpf_object__find_map_fd_by_name(object, ".bss");
-  shared = mmap(NULL, (sizeof *shared + 4095) / 4096 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, bss, 0);
+  shared =
+      mmap(NULL, (sizeof *shared + 4095) / 4096 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, bss, 0);
   if (shared == MAP_FAILED) fail("cannot map the counters", errno);
   shared->target_pid = (unsigned)getpid();
   if (!bpf_program__attach(bpf_object__find_program_by_name(object, "on_syscall")))
