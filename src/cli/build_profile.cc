@@ -362,7 +362,11 @@ class ProfileAssembly {
     Profile& facts = builder_.facts();
     facts.timeline_min_ns = recording_.timeline->min_ns;
     for (const dwell_interval_record& record : recording_.timeline->intervals) {
-      if (hidden_.contains(record.thread)) continue;
+      if (hidden_.contains(record.thread)) {
+        ++hidden_in_timeline_.count;
+        hidden_in_timeline_.ns += record.blocked_ns + record.run_queue_ns;
+        continue;
+      }
       const auto thread = thread_ids_.find(record.thread);
       if (thread != thread_ids_.end())
         facts.timeline.push_back(interval_of(record, thread->second));
@@ -386,6 +390,8 @@ class ProfileAssembly {
   dwell_counter_cell counted(dwell_counter counter) const {
     dwell_counter_cell cell = recording_.counters[static_cast<size_t>(counter)];
     dwell_counter_cell dropped = {};
+    if (counter == DWELL_COUNT_TIMELINE)
+      return {cell.count - hidden_in_timeline_.count, cell.ns - hidden_in_timeline_.ns};
     if (counter == DWELL_LOSS_TIMELINE_RING && recording_.timeline)
       return missing_in_timeline(cell);
     if (counter == DWELL_LOSS_TIMELINE_LIMIT && recording_.timeline)
@@ -433,6 +439,7 @@ class ProfileAssembly {
   StackIds stack_ids_;             // by kernel and user stack
   StackIds new_thread_stack_ids_;  // with a frame more
   std::unordered_set<uint64_t> hidden_;
+  dwell_counter_cell hidden_in_timeline_ = {};
   std::optional<uint32_t> folded_thread_;
   std::optional<uint32_t> overflow_thread_;
 };

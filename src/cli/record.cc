@@ -204,8 +204,9 @@ Status record_until_stopped(Session& session) {
       wait_ms = std::min<uint64_t>(wait_ms, (end - now) / 1'000'000);
     }
     if (stop_requested() || targets_have_ended(session)) return {};
-    pollfd ended = {session.command ? session.command->exit_fd() : -1, POLLIN, 0};
-    poll(&ended, 1, static_cast<int>(wait_ms));
+    pollfd early[] = {{session.command ? session.command->exit_fd() : -1, POLLIN, 0},
+                      {session.timeline ? session.timeline->fd() : -1, POLLIN, 0}};
+    poll(early, std::size(early), static_cast<int>(wait_ms));
     DWELL_ASSIGN(const bool swap, epoch_is_due(session, now));
     DWELL_TRY(absorb(session, swap));
     if (progress.wanted() && now >= shown_ns + kProgressNs) {

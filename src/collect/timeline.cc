@@ -16,7 +16,7 @@ Result<std::unique_ptr<Timeline>> Timeline::open(int map_fd, const TimelineLimit
   std::unique_ptr<Timeline> timeline(new Timeline(limits));
   KernelEventArrayOptions array;
   array.size.bytes_per_cpu = limits.ring_bytes;
-  array.wakeup.watermark_bytes = limits.ring_bytes;  // nobody sleeps on it: as rarely as possible
+  array.wakeup.watermark_bytes = limits.ring_bytes / 4;
   array.shrink_to_fit = true;
   array.timestamps = true;
   DWELL_ASSIGN(timeline->array_, KernelEventArray::open(map_fd, array));
