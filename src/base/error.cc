@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 std::unexpected<Error> errno_error(int code, std::string action) {
   const char* name = strerrorname_np(code);
@@ -27,4 +27,4 @@ std::unexpected<Error> runtime_error(std::string message) {
   return std::unexpected(Error{Error::Kind::kRuntime, std::move(message), 0});
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 Fd& Fd::operator=(Fd&& other) noexcept {
   if (this != &other) {
@@ -98,4 +98,4 @@ Status check_can_write(const std::string& path) {
   return {};
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 class Fd {
  public:
@@ -42,4 +42,4 @@ Status write_file_atomically(const std::string& path, const std::string& bytes);
 // folder.
 Status check_can_write(const std::string& path);
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

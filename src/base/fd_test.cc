@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 class FdTest : public testing::Test {
@@ -53,4 +53,4 @@ TEST_F(FdTest, NamesActionObjectAndErrno) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

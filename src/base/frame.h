@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 enum class ModuleKind : uint8_t {
   kUnknown,
@@ -35,4 +35,4 @@ enum class Resolution : uint8_t {
 
 enum class FrameKind : uint8_t { kUser, kKernel, kPlaceholder };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

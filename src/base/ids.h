@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 // One program image run by one process. Survives pid reuse (start time) and exec (exec_id).
 struct ProcessKey {
@@ -26,4 +26,4 @@ struct ProcessKeyHash {
   }
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 // Length of the valid UTF-8 sequence at the front of `s`, 0 if there is none. Overlong forms,
@@ -129,4 +129,4 @@ Result<uint32_t> parse_u32(std::string_view text) {
   return value;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 TEST(Printable, KeepsTextAndEscapesControlBytes) {
@@ -54,4 +54,4 @@ TEST(ParseU32, TakesWholeNumbersOnly) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 // Data below the watermark is noticed after this long at most.
@@ -105,4 +105,4 @@ void AsyncQueries::run() {
   }
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

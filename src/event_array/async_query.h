@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "event_array/user_event_array.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 struct QueryAnswer {
   bool canceled = false;  // by cancel(), or because array or query object went away
@@ -58,4 +58,4 @@ class AsyncQueries {
   std::thread thread_;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 long bpf(int command, bpf_attr& attr) { return syscall(SYS_bpf, command, &attr, sizeof attr); }
@@ -135,4 +135,4 @@ Status clear_map_slot(int map_fd, uint32_t index) {
   return {};
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

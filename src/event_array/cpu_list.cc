@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 Status add_range(std::string_view range, std::vector<uint32_t>& cpus) {
@@ -61,4 +61,4 @@ Result<std::vector<uint32_t>> read_cpu_list(std::string_view which) {
   return cpus;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 using Cpus = std::vector<uint32_t>;
@@ -40,4 +40,4 @@ TEST(CpuList, FindsTheCpuOnWhichItRuns) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

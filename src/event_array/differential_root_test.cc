@@ -5,7 +5,7 @@
 #include "event_array/kernel_fixture.h"
 #include "event_array/user_event_map.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 class DifferentialTest : public KernelArrayTest {
@@ -191,4 +191,4 @@ TEST_F(DifferentialTest, OursIsBetterWhereTheDocumentSaysSo) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 // Arrays that this thread is inside a consumer of: how many, for close().
@@ -285,4 +285,4 @@ RingStats EventArray::total_stats() {
   return total;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

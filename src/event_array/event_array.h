@@ -26,7 +26,7 @@
 #include "base/result.h"
 #include "event_array/event_ring.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 enum class WaitResult {
   kReady,        // at least one ring has data
@@ -213,4 +213,4 @@ uint64_t EventArray::drain(const Budget& budget, Consume&& consume) {
   return records;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -22,7 +22,7 @@
 #include "event_array/event_session.h"
 #include "event_array/pin.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 struct SuiteOptions {
   uint64_t ring_bytes = 4096;
@@ -248,4 +248,4 @@ REGISTER_TYPED_TEST_SUITE_P(EventArraySuite, DeliversInOrderOnEachCpu, ChecksThe
                             GivesSpaceBackWhileABatchRuns, WaitsFlushesAndCloses,
                             SnapshotsNewestFirst, FeedsASession, AddsUpUnderConcurrentLoad);
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

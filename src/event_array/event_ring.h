@@ -10,7 +10,7 @@
 #include "ring/record.h"
 #include "ring/ring_reader.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 // Returns false to stop.
 using SnapshotSink = std::function<bool(const Record&)>;
@@ -33,4 +33,4 @@ class EventRing {
   virtual int fd() const = 0;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

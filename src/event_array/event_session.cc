@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 using Why = PollResult::Why;
@@ -255,4 +255,4 @@ SessionStats EventSession::stats() const {
   return stats;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -14,7 +14,7 @@
 #include "event_array/event_array.h"
 #include "event_array/time_order.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 struct Event {
   uint32_t cpu = 0;
@@ -144,4 +144,4 @@ class EventSession {
   SessionStats stats_;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -4,7 +4,7 @@
 #include "event_array/event_session.h"
 #include "event_array/kernel_fixture.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -199,4 +199,4 @@ TEST_F(SessionTest, OrdersAMillionEventsOverTwoCpus) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -7,7 +7,7 @@
 
 #include "event_array/user_event_map.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 constexpr size_t kFds = 2;  // memory, eventfd
@@ -75,4 +75,4 @@ Result<std::unique_ptr<UserEventMap>> UserEventMap::duplicate() const {
   return open(std::move(memory), std::move(wake));
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

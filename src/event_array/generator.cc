@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 int quiet(libbpf_print_level, const char*, va_list) { return 0; }
@@ -111,4 +111,4 @@ void Generator::fill_from_xdp(uint64_t size, uint64_t count) {
   bpf_prog_test_run_opts(xdp_fd_, &opts);
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -13,7 +13,7 @@
 #include "event_array/pin.h"
 #include "event_array/testdata/generator.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 class Generator {
  public:
@@ -58,4 +58,4 @@ class Generator {
   int xdp_fd_ = -1;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -7,7 +7,7 @@
 
 #include "event_array/kernel_fixture.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -257,4 +257,4 @@ TEST_F(DeliveryTest, AFloodedCpuDoesNotStarveAQuietOne) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

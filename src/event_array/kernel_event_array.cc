@@ -11,7 +11,7 @@
 
 #include "event_array/cpu_list.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 constexpr uint32_t kWakeTag = UINT32_MAX;  // epoll data of the wake descriptor
@@ -234,4 +234,4 @@ Status KernelEventArray::swap_snapshot(uint32_t cpu, const SnapshotSink& sink) {
   return old->snapshot(sink);
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

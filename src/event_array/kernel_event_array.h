@@ -20,7 +20,7 @@
 #include "event_array/perf_ring.h"
 #include "event_array/ring_sizes.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 struct KernelEventArrayOptions {
   RingSizeRequest size{};
@@ -95,4 +95,4 @@ class KernelEventArray final : public EventArray {
   std::vector<uint32_t> online_;  // CPUs that the last scan found
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -6,7 +6,7 @@
 
 #include "event_array/kernel_fixture.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -219,4 +219,4 @@ TEST_F(LossTest, AnEmptyOverwritingRingHasAnEmptySnapshot) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -12,7 +12,7 @@
 
 #include "event_array/kernel_fixture.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 using OpenTest = KernelArrayTest;
@@ -360,4 +360,4 @@ TEST_F(OpenTest, SurvivesARealCpuGoingOfflineAndBack) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -3,7 +3,7 @@
 #include "event_array/generator.h"
 #include "event_array/kernel_event_array.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 class KernelHarness {
@@ -33,4 +33,4 @@ class KernelHarness {
 INSTANTIATE_TYPED_TEST_SUITE_P(Kernel, EventArraySuite, KernelHarness);
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -9,7 +9,7 @@
 
 #include "event_array/kernel_fixture.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -224,4 +224,4 @@ TEST_F(WaitTest, FlushDeliversWhatLiesBelowTheWatermark) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

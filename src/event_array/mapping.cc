@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 Mapping::Mapping(void* address, uint64_t size) : address_(address), size_(size), owner_(getpid()) {}
 
@@ -11,4 +11,4 @@ Mapping::~Mapping() {
   if (address_ != nullptr && owner_ == getpid()) munmap(address_, size_);
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 class Mapping {
  public:
@@ -38,4 +38,4 @@ class Mapping {
   pid_t owner_ = 0;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -9,7 +9,7 @@
 #include "event_array/bpf_map.h"
 #include "event_array/cpu_list.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 std::unexpected<Error> explain(int code, pid_t tid, int cpu) {
@@ -48,4 +48,4 @@ PerfKernel& PerfKernel::real() {
   return kernel;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

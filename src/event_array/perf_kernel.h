@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 class PerfKernel {
  public:
@@ -26,4 +26,4 @@ class PerfKernel {
   static PerfKernel& real();
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

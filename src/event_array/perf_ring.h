@@ -17,7 +17,7 @@
 #include "event_array/ring_sizes.h"
 #include "ring/ring_reader.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 struct PerfRingOptions {
   uint64_t data_bytes = kDefaultRingBytes;  // a power of two pages
@@ -63,4 +63,4 @@ class PerfRing final : public EventRing {
   std::unique_ptr<BackwardReader> backward_;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 // While it lives; afterwards the thread may run where it might before.
 class PinToCpu {
@@ -18,4 +18,4 @@ class PinToCpu {
   std::vector<uint8_t> before_;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

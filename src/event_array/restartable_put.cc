@@ -4,7 +4,7 @@
 
 #include <sys/rseq.h>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 // The assembly below names these numbers.
@@ -204,16 +204,16 @@ PutStep restartable_put(uint32_t cpu, const PreparedPut& put) {
   return static_cast<PutStep>(status);
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0
 
 #else  // other architectures use the lock
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 bool restartable_sequences_work() { return false; }
 uint32_t restartable_cpu() { return 0; }
 PutStep restartable_put(uint32_t, const PreparedPut&) { return PutStep::kMoved; }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0
 
 #endif

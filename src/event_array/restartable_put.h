@@ -12,7 +12,7 @@
 
 #include "ring/layout.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 // What the assembly reads, by offset.
 struct PreparedPut {
@@ -55,4 +55,4 @@ uint32_t restartable_cpu();
 
 PutStep restartable_put(uint32_t cpu, const PreparedPut& put);
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -7,7 +7,7 @@
 
 #include <ctime>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 constexpr int kTidBits = 22;  // PID_MAX_LIMIT on 64-bit kernels
@@ -94,4 +94,4 @@ void release_ring_lock(uint64_t& word) {
   __atomic_compare_exchange_n(&word, &me, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

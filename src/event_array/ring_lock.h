@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 enum class LockOutcome { kTaken, kBusy };
 
@@ -19,4 +19,4 @@ void release_ring_lock(uint64_t& word);
 // Identity of the calling thread as it stands in the word; for tests.
 uint64_t own_lock_identity();
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -12,7 +12,7 @@
 
 #include "event_array/user_map_fixture.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 TEST(RingLock, IsTakenOverFromAKilledOwner) {
@@ -119,4 +119,4 @@ TEST(LockedMap, ReplacesRestartableSequencesWhereTheyAreOff) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

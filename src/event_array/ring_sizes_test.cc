@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 constexpr uint64_t kPage = 4096;
@@ -69,4 +69,4 @@ TEST(PayloadWarning, NamesWhatCannotWork) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

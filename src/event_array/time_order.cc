@@ -5,7 +5,7 @@
 
 #include "ring/layout.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 // Records leave about as they came, so that whole chunks become free again soon.
 struct TimeOrder::Chunk {
@@ -95,4 +95,4 @@ uint64_t TimeOrder::newest_of(uint32_t cpu) const {
   return cpu < newest_.size() ? newest_[cpu] : 0;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

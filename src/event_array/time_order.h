@@ -15,7 +15,7 @@
 
 #include "ring/record.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 struct OrderedRecord {
   uint32_t cpu = 0;
@@ -82,4 +82,4 @@ class TimeOrder {
   uint64_t forced_ = 0;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -8,7 +8,7 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 struct Emitted {
@@ -144,4 +144,4 @@ TEST_F(TimeOrderTest, SortsRandomRingsWhoseStampsInvertWithinTheDelay) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

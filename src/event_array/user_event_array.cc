@@ -8,7 +8,7 @@
 
 #include "event_array/wake_fence.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 // Without membarrier a wake-up may be missed: then nobody sleeps longer than this.
@@ -141,4 +141,4 @@ Status UserEventArray::release_slots() {
   return {};
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

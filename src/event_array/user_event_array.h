@@ -8,7 +8,7 @@
 #include "event_array/event_array.h"
 #include "event_array/user_event_map.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 struct UserEventArrayOptions {
   WakeupRequest wakeup{};  // every_n_events: at the latest after so many
@@ -39,4 +39,4 @@ class UserEventArray final : public EventArray {
   Fd epoll_;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -12,7 +12,7 @@
 #include "event_array/event_session.h"
 #include "event_array/user_map_fixture.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -208,4 +208,4 @@ TEST_P(UserReaderTest, SnapshotsARingThatIsBeingOverwritten) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

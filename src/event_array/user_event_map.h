@@ -20,7 +20,7 @@
 #include "event_array/ring_sizes.h"
 #include "event_array/user_map_memory.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 struct UserEventMapOptions {
   // Of each ring: a power of two and at least a page, or EINVAL. Nothing is rounded here, because a
@@ -109,4 +109,4 @@ class UserEventMap {
   bool fence_self_;  // this process could not register for the reader's fences
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -5,7 +5,7 @@
 
 #include "event_array/user_map_fixture.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 constexpr uint64_t kCurrent = ring::kCurrentCpu;
@@ -300,4 +300,4 @@ TEST_P(UserMapTest, IsNotWedgedByALoss) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

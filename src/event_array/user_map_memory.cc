@@ -13,7 +13,7 @@
 #include "event_array/cpu_list.h"
 #include "event_array/ring_sizes.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -147,4 +147,4 @@ Status UserMapMemory::map_ring(uint32_t index, std::byte* at) {
   return {};
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -12,7 +12,7 @@
 #include "event_array/mapping.h"
 #include "ring/ring_reader.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 // How producers keep out of each other's way; one way per map, chosen when it is created.
 enum class ProducerMode : uint32_t {
@@ -79,4 +79,4 @@ class UserMapMemory {
   std::vector<RingMemory> rings_;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

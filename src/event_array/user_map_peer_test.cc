@@ -8,7 +8,7 @@
 #include "event_array/user_event_map.h"
 #include "event_array/user_map_fixture.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 constexpr uint64_t kCurrent = ring::kCurrentCpu;
@@ -144,4 +144,4 @@ TEST_P(UserPeerTest, RefusesDescriptorsThatAreNoMap) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

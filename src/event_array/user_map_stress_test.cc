@@ -13,7 +13,7 @@
 
 #include "event_array/user_map_fixture.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -320,4 +320,4 @@ TEST_P(StressTest, ReadersKilledAnywhereLoseNothing) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

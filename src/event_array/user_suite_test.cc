@@ -3,7 +3,7 @@
 #include "event_array/restartable_put.h"
 #include "event_array/user_event_array.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 template <bool kLock>
@@ -39,4 +39,4 @@ using UserHarnesses = testing::Types<UserHarness<false>, UserHarness<true>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(User, EventArraySuite, UserHarnesses);
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
@@ -32,4 +32,4 @@ bool fence_producers() {
   return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) || membarrier(MEMBARRIER_CMD_GLOBAL);
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

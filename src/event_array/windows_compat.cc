@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-namespace dwell::windows {
+namespace dwell::inline v0::windows {
 namespace {
 
 constexpr int kNotSupportedErrno = ENOTSUP;
@@ -194,4 +194,4 @@ int PerfBuffer::wait_handle() {
   return array_->fd();
 }
 
-}  // namespace dwell::windows
+}  // namespace dwell::inline v0::windows

@@ -20,7 +20,7 @@
 #include "event_array/user_event_array.h"
 #include "event_array/user_event_map.h"
 
-namespace dwell::windows {
+namespace dwell::inline v0::windows {
 
 // Their numbers, those that can occur here. Programs get them negated.
 enum class Code : int {
@@ -119,4 +119,4 @@ class PerfBuffer {
   std::thread thread_;                 // auto mode
 };
 
-}  // namespace dwell::windows
+}  // namespace dwell::inline v0::windows

@@ -8,7 +8,7 @@
 
 #include "event_array/user_map_fixture.h"
 
-namespace dwell::windows {
+namespace dwell::inline v0::windows {
 namespace {
 
 using namespace std::chrono_literals;
@@ -272,4 +272,4 @@ TEST_F(BufferTest, ReopensWhereTheLastOneStopped) {
 }
 
 }  // namespace
-}  // namespace dwell::windows
+}  // namespace dwell::inline v0::windows

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 // Copies words that a live writer may be overwriting: what was overwritten is cut off afterwards,
@@ -78,4 +78,4 @@ const Record* BackwardReader::next() {
   return &record_;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -14,7 +14,7 @@
 #include "ring/record.h"
 #include "ring/ring_reader.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 class BackwardReader {
  public:
@@ -45,4 +45,4 @@ class BackwardReader {
   uint64_t torn_bytes_ = 0;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -4,7 +4,7 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 Bytes numbered(uint64_t id, size_t payload) {
@@ -114,4 +114,4 @@ TEST(BackwardReader, StopsAtBytesThatAreNoRecord) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

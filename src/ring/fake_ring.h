@@ -10,7 +10,7 @@
 
 #include "ring/ring_reader.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 using Bytes = std::vector<std::byte>;
 
@@ -124,4 +124,4 @@ inline bool starts_with(const Bytes& bytes, const Bytes& front) {
   return bytes.size() >= front.size() && std::equal(front.begin(), front.end(), bytes.begin());
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -4,7 +4,7 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 
-namespace dwell::ring {
+namespace dwell::inline v0::ring {
 namespace {
 
 TEST(Layout, IsTheKernelsOwn) {
@@ -44,4 +44,4 @@ TEST(Layout, RoundsSamplesAsTheKernelDoes) {
 }
 
 }  // namespace
-}  // namespace dwell::ring
+}  // namespace dwell::inline v0::ring

@@ -8,7 +8,7 @@
 #include "ring/layout.h"
 #include "ring/loss_report.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 struct Placement {
   enum class Kind {
@@ -53,4 +53,4 @@ inline Placement place_sample(const ring::MetaPage& meta, uint64_t data_size,
   return p;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

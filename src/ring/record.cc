@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 using ring::SampleField;
@@ -162,4 +162,4 @@ std::optional<std::span<const std::byte>> length_prefixed(std::span<const std::b
   return bytes.first(length);
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -4,7 +4,7 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 Record view(const Bytes& bytes) {
@@ -203,4 +203,4 @@ TEST(Payload, TakesItsLengthFromItsFirstWord) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 Result<RingReader> RingReader::create(const RingMemory& memory) {
   if (memory.meta == nullptr || memory.data == nullptr)
@@ -108,4 +108,4 @@ void RingReader::count_other(const Record& record) {
   if (const auto lost = lost_count(record)) counts_.lost += *lost;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

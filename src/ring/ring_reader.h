@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "ring/record.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 // Where a ring lies. Borrowed: must outlive the reader or writer made from it.
 struct RingMemory {
@@ -189,4 +189,4 @@ uint64_t RingReader::drain(const Budget& budget, Consume&& consume) {
   return records;
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

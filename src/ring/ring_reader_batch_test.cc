@@ -7,7 +7,7 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 void put_samples(FakeRing& ring, uint32_t n, size_t payload = 20) {
@@ -165,4 +165,4 @@ TEST(Batch, HandsRecordsFromThreadToThread) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

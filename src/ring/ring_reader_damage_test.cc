@@ -7,7 +7,7 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 Bytes header_only(uint16_t size, uint32_t type = ring::kRecordSample) {
@@ -147,4 +147,4 @@ TEST(DamagedRing, EndsAndStaysInsideForArbitraryBytesAndPositions) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -7,7 +7,7 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 TEST(RingReader, FindsNothingInAnEmptyRing) {
@@ -294,4 +294,4 @@ TEST(RingReader, GivesBackAMillionRandomRecords) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -6,7 +6,7 @@
 #include "ring/loss_report.h"
 #include "ring/placement.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 SamplePlan plan_sample(uint64_t payload_bytes, bool exact_length) {
   SamplePlan plan;
@@ -124,4 +124,4 @@ uint64_t RingWriter::free_bytes() const {
   return free_bytes_at(*memory_.meta, memory_.data_size, own_head());
 }
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "ring/ring_reader.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 
 struct WriterOptions {
   bool backward = false;     // overwrite the oldest instead of refusing the newest
@@ -79,4 +79,4 @@ class RingWriter {
   WriterOptions options_;
 };
 
-}  // namespace dwell
+}  // namespace dwell::inline v0

@@ -10,7 +10,7 @@
 #include "ring/fake_ring.h"
 #include "ring/loss_report.h"
 
-namespace dwell {
+namespace dwell::inline v0 {
 namespace {
 
 RingWriter writer_of(FakeRing& ring, const WriterOptions& options = {}) {
@@ -283,4 +283,4 @@ TEST(RingWriter, HandsOverToAReaderOnAnotherThread) {
 }
 
 }  // namespace
-}  // namespace dwell
+}  // namespace dwell::inline v0
