@@ -7,7 +7,8 @@
 
 #include <cerrno>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 Fd& Fd::operator=(Fd&& other) noexcept {
   if (this != &other) {
@@ -98,4 +99,5 @@ Status check_can_write(const std::string& path) {
   return {};
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

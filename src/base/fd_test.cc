@@ -6,7 +6,8 @@
 
 #include <filesystem>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 class FdTest : public testing::Test {
@@ -53,4 +54,5 @@ TEST_F(FdTest, NamesActionObjectAndErrno) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

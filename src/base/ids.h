@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <functional>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 // One program image run by one process. Survives pid reuse (start time) and exec (exec_id).
 struct ProcessKey {
@@ -26,4 +27,5 @@ struct ProcessKeyHash {
   }
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -7,7 +7,8 @@
 #include <string>
 #include <utility>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 struct Error {
   // What the caller can do about it; decides the exit code (docs/exit-codes.md).
@@ -31,7 +32,8 @@ std::unexpected<Error> usage_error(std::string message);
 std::unexpected<Error> privilege_error(std::string message);
 std::unexpected<Error> runtime_error(std::string message);
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell
 
 // Returns the error of `expression` from the calling function, else goes on.
 #define DWELL_TRY(expression)                                      \

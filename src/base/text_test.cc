@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 TEST(Printable, KeepsTextAndEscapesControlBytes) {
@@ -54,4 +55,5 @@ TEST(ParseU32, TakesWholeNumbersOnly) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

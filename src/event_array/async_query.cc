@@ -8,7 +8,8 @@
 #include <cerrno>
 #include <utility>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 // Data below the watermark is noticed after this long at most.
@@ -105,4 +106,5 @@ void AsyncQueries::run() {
   }
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

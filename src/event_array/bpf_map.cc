@@ -10,7 +10,8 @@
 
 #include "base/text.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 long bpf(int command, bpf_attr& attr) { return syscall(SYS_bpf, command, &attr, sizeof attr); }
@@ -135,4 +136,5 @@ Status clear_map_slot(int map_fd, uint32_t index) {
   return {};
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

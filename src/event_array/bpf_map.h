@@ -9,7 +9,8 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 struct BpfMapInfo {
   uint32_t type = 0;
@@ -43,4 +44,5 @@ Status set_map_slot(int map_fd, uint32_t index, int event_fd);
 // An empty slot is no error.
 Status clear_map_slot(int map_fd, uint32_t index);
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

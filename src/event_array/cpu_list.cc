@@ -7,7 +7,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 Status add_range(std::string_view range, std::vector<uint32_t>& cpus) {
@@ -61,4 +62,5 @@ Result<std::vector<uint32_t>> read_cpu_list(std::string_view which) {
   return cpus;
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

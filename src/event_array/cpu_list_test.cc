@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 using Cpus = std::vector<uint32_t>;
@@ -40,4 +41,5 @@ TEST(CpuList, FindsTheCpuOnWhichItRuns) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -5,7 +5,8 @@
 #include "event_array/kernel_fixture.h"
 #include "event_array/user_event_map.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 class DifferentialTest : public KernelArrayTest {
@@ -191,4 +192,5 @@ TEST_F(DifferentialTest, OursIsBetterWhereTheDocumentSaysSo) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

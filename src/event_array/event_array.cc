@@ -8,7 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 // Arrays that this thread is inside a consumer of: how many, for close().
@@ -285,4 +286,5 @@ RingStats EventArray::total_stats() {
   return total;
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -22,7 +22,8 @@
 #include "event_array/event_session.h"
 #include "event_array/pin.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 struct SuiteOptions {
   uint64_t ring_bytes = 4096;
@@ -248,4 +249,5 @@ REGISTER_TYPED_TEST_SUITE_P(EventArraySuite, DeliversInOrderOnEachCpu, ChecksThe
                             GivesSpaceBackWhileABatchRuns, WaitsFlushesAndCloses,
                             SnapshotsNewestFirst, FeedsASession, AddsUpUnderConcurrentLoad);
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -10,7 +10,8 @@
 #include "ring/record.h"
 #include "ring/ring_reader.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 // Returns false to stop.
 using SnapshotSink = std::function<bool(const Record&)>;
@@ -33,4 +34,5 @@ class EventRing {
   virtual int fd() const = 0;
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <ctime>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 using Why = PollResult::Why;
@@ -255,4 +256,5 @@ SessionStats EventSession::stats() const {
   return stats;
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

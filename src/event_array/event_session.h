@@ -14,7 +14,8 @@
 #include "event_array/event_array.h"
 #include "event_array/time_order.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 struct Event {
   uint32_t cpu = 0;
@@ -144,4 +145,5 @@ class EventSession {
   SessionStats stats_;
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

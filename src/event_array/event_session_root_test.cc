@@ -4,7 +4,8 @@
 #include "event_array/event_session.h"
 #include "event_array/kernel_fixture.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -199,4 +200,5 @@ TEST_F(SessionTest, OrdersAMillionEventsOverTwoCpus) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

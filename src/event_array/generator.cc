@@ -9,7 +9,8 @@
 #include <cstdio>
 #include <cstring>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 int quiet(libbpf_print_level, const char*, va_list) { return 0; }
@@ -111,4 +112,5 @@ void Generator::fill_from_xdp(uint64_t size, uint64_t count) {
   bpf_prog_test_run_opts(xdp_fd_, &opts);
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

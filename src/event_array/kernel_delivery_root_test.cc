@@ -7,7 +7,8 @@
 
 #include "event_array/kernel_fixture.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -257,4 +258,5 @@ TEST_F(DeliveryTest, AFloodedCpuDoesNotStarveAQuietOne) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -11,7 +11,8 @@
 
 #include "event_array/cpu_list.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr uint32_t kWakeTag = UINT32_MAX;  // epoll data of the wake descriptor
@@ -234,4 +235,5 @@ Status KernelEventArray::swap_snapshot(uint32_t cpu, const SnapshotSink& sink) {
   return old->snapshot(sink);
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -20,7 +20,8 @@
 #include "event_array/perf_ring.h"
 #include "event_array/ring_sizes.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 struct KernelEventArrayOptions {
   RingSizeRequest size{};
@@ -95,4 +96,5 @@ class KernelEventArray final : public EventArray {
   std::vector<uint32_t> online_;  // CPUs that the last scan found
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

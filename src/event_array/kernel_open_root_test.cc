@@ -12,7 +12,8 @@
 
 #include "event_array/kernel_fixture.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 using OpenTest = KernelArrayTest;
@@ -360,4 +361,5 @@ TEST_F(OpenTest, SurvivesARealCpuGoingOfflineAndBack) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

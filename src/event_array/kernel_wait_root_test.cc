@@ -9,7 +9,8 @@
 
 #include "event_array/kernel_fixture.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -224,4 +225,5 @@ TEST_F(WaitTest, FlushDeliversWhatLiesBelowTheWatermark) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <utility>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 class Mapping {
  public:
@@ -38,4 +39,5 @@ class Mapping {
   pid_t owner_ = 0;
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -9,7 +9,8 @@
 #include "event_array/bpf_map.h"
 #include "event_array/cpu_list.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 std::unexpected<Error> explain(int code, pid_t tid, int cpu) {
@@ -48,4 +49,5 @@ PerfKernel& PerfKernel::real() {
   return kernel;
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -11,7 +11,8 @@
 #include "base/fd.h"
 #include "base/result.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 class PerfKernel {
  public:
@@ -26,4 +27,5 @@ class PerfKernel {
   static PerfKernel& real();
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -16,7 +16,8 @@
 #define PERF_FORMAT_LOST (1U << 4)  // Linux 6.0
 #endif
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 uint64_t page_bytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
@@ -147,4 +148,5 @@ Status PerfRing::snapshot(const SnapshotSink& sink) {
   return {};
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -17,7 +17,8 @@
 #include "event_array/ring_sizes.h"
 #include "ring/ring_reader.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 struct PerfRingOptions {
   uint64_t data_bytes = kDefaultRingBytes;  // a power of two pages
@@ -63,4 +64,5 @@ class PerfRing final : public EventRing {
   std::unique_ptr<BackwardReader> backward_;
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 // While it lives; afterwards the thread may run where it might before.
 class PinToCpu {
@@ -18,4 +19,5 @@ class PinToCpu {
   std::vector<uint8_t> before_;
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -12,7 +12,8 @@
 
 #include "ring/layout.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 // What the assembly reads, by offset.
 struct PreparedPut {
@@ -55,4 +56,5 @@ uint32_t restartable_cpu();
 
 PutStep restartable_put(uint32_t cpu, const PreparedPut& put);
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -12,7 +12,8 @@
 
 #include "event_array/user_map_fixture.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 TEST(RingLock, IsTakenOverFromAKilledOwner) {
@@ -119,4 +120,5 @@ TEST(LockedMap, ReplacesRestartableSequencesWhereTheyAreOff) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

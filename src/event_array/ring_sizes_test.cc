@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr uint64_t kPage = 4096;
@@ -69,4 +70,5 @@ TEST(PayloadWarning, NamesWhatCannotWork) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -8,7 +8,8 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 struct Emitted {
@@ -144,4 +145,5 @@ TEST_F(TimeOrderTest, SortsRandomRingsWhoseStampsInvertWithinTheDelay) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

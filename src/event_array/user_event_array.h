@@ -8,7 +8,8 @@
 #include "event_array/event_array.h"
 #include "event_array/user_event_map.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 struct UserEventArrayOptions {
   WakeupRequest wakeup{};  // every_n_events: at the latest after so many
@@ -39,4 +40,5 @@ class UserEventArray final : public EventArray {
   Fd epoll_;
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -12,7 +12,8 @@
 #include "event_array/event_session.h"
 #include "event_array/user_map_fixture.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -208,4 +209,5 @@ TEST_P(UserReaderTest, SnapshotsARingThatIsBeingOverwritten) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

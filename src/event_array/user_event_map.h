@@ -20,7 +20,8 @@
 #include "event_array/ring_sizes.h"
 #include "event_array/user_map_memory.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 struct UserEventMapOptions {
   // Of each ring: a power of two and at least a page, or EINVAL. Nothing is rounded here, because a
@@ -109,4 +110,5 @@ class UserEventMap {
   bool fence_self_;  // this process could not register for the reader's fences
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -15,7 +15,8 @@
 #include "event_array/user_event_map.h"
 #include "ring/fake_ring.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 inline Bytes numbered(uint64_t id, size_t size = 8) {
   Bytes bytes(std::max<size_t>(size, 8), static_cast<std::byte>(id));
@@ -76,4 +77,5 @@ inline std::string producer_name(const testing::TestParamInfo<bool>& info) {
   return info.param ? "Lock" : "Restartable";
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -13,7 +13,8 @@
 #include "event_array/cpu_list.h"
 #include "event_array/ring_sizes.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -147,4 +148,5 @@ Status UserMapMemory::map_ring(uint32_t index, std::byte* at) {
   return {};
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -12,7 +12,8 @@
 #include "event_array/mapping.h"
 #include "ring/ring_reader.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 // How producers keep out of each other's way; one way per map, chosen when it is created.
 enum class ProducerMode : uint32_t {
@@ -79,4 +80,5 @@ class UserMapMemory {
   std::vector<RingMemory> rings_;
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -8,7 +8,8 @@
 #include "event_array/user_event_map.h"
 #include "event_array/user_map_fixture.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr uint64_t kCurrent = ring::kCurrentCpu;
@@ -144,4 +145,5 @@ TEST_P(UserPeerTest, RefusesDescriptorsThatAreNoMap) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

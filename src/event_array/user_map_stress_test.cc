@@ -13,7 +13,8 @@
 
 #include "event_array/user_map_fixture.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -320,4 +321,5 @@ TEST_P(StressTest, ReadersKilledAnywhereLoseNothing) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -3,7 +3,8 @@
 #include "event_array/restartable_put.h"
 #include "event_array/user_event_array.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 template <bool kLock>
@@ -39,4 +40,5 @@ using UserHarnesses = testing::Types<UserHarness<false>, UserHarness<true>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(User, EventArraySuite, UserHarnesses);
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

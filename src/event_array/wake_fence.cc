@@ -7,7 +7,8 @@
 
 #include <atomic>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
@@ -32,4 +33,5 @@ bool fence_producers() {
   return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) || membarrier(MEMBARRIER_CMD_GLOBAL);
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 // Copies words that a live writer may be overwriting: what was overwritten is cut off afterwards,
@@ -78,4 +79,5 @@ const Record* BackwardReader::next() {
   return &record_;
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

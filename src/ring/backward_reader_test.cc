@@ -4,7 +4,8 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 Bytes numbered(uint64_t id, size_t payload) {
@@ -114,4 +115,5 @@ TEST(BackwardReader, StopsAtBytesThatAreNoRecord) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -8,7 +8,8 @@
 #include "ring/layout.h"
 #include "ring/loss_report.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 struct Placement {
   enum class Kind {
@@ -53,4 +54,5 @@ inline Placement place_sample(const ring::MetaPage& meta, uint64_t data_size,
   return p;
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -2,7 +2,8 @@
 
 #include <cstring>
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 using ring::SampleField;
@@ -162,4 +163,5 @@ std::optional<std::span<const std::byte>> length_prefixed(std::span<const std::b
   return bytes.first(length);
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -4,7 +4,8 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 Record view(const Bytes& bytes) {
@@ -203,4 +204,5 @@ TEST(Payload, TakesItsLengthFromItsFirstWord) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

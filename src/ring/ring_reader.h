@@ -18,7 +18,8 @@
 #include "base/result.h"
 #include "ring/record.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 // Where a ring lies. Borrowed: must outlive the reader or writer made from it.
 struct RingMemory {
@@ -189,4 +190,5 @@ uint64_t RingReader::drain(const Budget& budget, Consume&& consume) {
   return records;
 }
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -7,7 +7,8 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 void put_samples(FakeRing& ring, uint32_t n, size_t payload = 20) {
@@ -165,4 +166,5 @@ TEST(Batch, HandsRecordsFromThreadToThread) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -7,7 +7,8 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 Bytes header_only(uint16_t size, uint32_t type = ring::kRecordSample) {
@@ -147,4 +148,5 @@ TEST(DamagedRing, EndsAndStaysInsideForArbitraryBytesAndPositions) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -7,7 +7,8 @@
 
 #include "ring/fake_ring.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 TEST(RingReader, FindsNothingInAnEmptyRing) {
@@ -294,4 +295,5 @@ TEST(RingReader, GivesBackAMillionRandomRecords) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

@@ -14,7 +14,8 @@
 #include "base/result.h"
 #include "ring/ring_reader.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 
 struct WriterOptions {
   bool backward = false;     // overwrite the oldest instead of refusing the newest
@@ -79,4 +80,5 @@ class RingWriter {
   WriterOptions options_;
 };
 
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell

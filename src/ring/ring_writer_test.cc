@@ -10,7 +10,8 @@
 #include "ring/fake_ring.h"
 #include "ring/loss_report.h"
 
-namespace dwell::inline v0 {
+namespace dwell {
+inline namespace v0 {
 namespace {
 
 RingWriter writer_of(FakeRing& ring, const WriterOptions& options = {}) {
@@ -283,4 +284,5 @@ TEST(RingWriter, HandsOverToAReaderOnAnotherThread) {
 }
 
 }  // namespace
-}  // namespace dwell::inline v0
+}  // namespace v0
+}  // namespace dwell
