@@ -16,7 +16,7 @@ def generated(record):
 def exact_records(source):
     events = Events(source.id, "--json")
     check("taken over" in events.warning and source.name in events.warning, f"it warns first: {events.warning.strip()}")
-    truth = [source.output(cpu, 3000, 40) for cpu in CPUS for _ in range(2)][1::2]
+    truth = [source.output(cpu, 1200, 40) for cpu in CPUS for _ in range(2)][1::2]
     shown, said, code, seconds = events.stop()
     records, (statistics,) = lines_of(shown, "record"), lines_of(shown, "statistics")
     made = sum(t["ok"] for t in truth)
