@@ -114,6 +114,25 @@ struct dwell_process_key {
   __dwell_u64 start_boottime_ns; /* of the thread-group leader */
 };
 
+/*
+ * One off-CPU interval, cut to the window: `record --timeline` alone. Through the perf event array
+ * `timeline` when it ends, beside the row that it is added to. Writer: probe.
+ */
+struct dwell_interval_record {
+  __dwell_u64 thread; /* as in dwell_row_key, like the fields that have its names */
+  __dwell_u64 user_stack;
+  __dwell_u64 kernel_stack;
+  __dwell_u64 start_ns;
+  __dwell_u64 blocked_ns;   /* from the start until it was woken */
+  __dwell_u64 run_queue_ns; /* from then on */
+  __dwell_u32 state;
+  __dwell_u32 cpu; /* on which it ended; that of the closing iterator for what the window cut off */
+  __dwell_u16 cause;
+  __dwell_u8 wait_class;
+  __dwell_u8 censored;
+  __dwell_u32 zero;
+};
+
 enum {
   DWELL_STACK_USER = 1,
   DWELL_STACK_KERNEL = 2,
@@ -251,6 +270,9 @@ enum dwell_counter {
   DWELL_COUNT_KSTACK_WALK,      /* kernel stacks walked */
   DWELL_COUNT_KSTACK_VERIFIED,  /* hits walked as well and found equal */
   DWELL_LOSS_KSTACK_MISMATCH,   /* hits walked as well and found different: must be 0 */
+  DWELL_COUNT_TIMELINE,         /* ns: intervals that are long enough for the timeline */
+  DWELL_LOSS_TIMELINE_RING,     /* ns: of them, those that the kernel did not take */
+  DWELL_LOSS_TIMELINE_LIMIT,    /* ns: received, but more than user space keeps, which counts it */
   DWELL_COUNTER_COUNT,
 };
 struct dwell_counter_cell {
@@ -291,8 +313,11 @@ struct dwell_config {
   __dwell_u64 hash_seed;        /* random: stack hashes of two recordings differ */
   __dwell_u64 sched_text_start; /* code of the scheduler, 0 if unknown: then no signatures */
   __dwell_u64 sched_text_end;
-  __dwell_u32 verify_every; /* kernel stack hits between two verified ones */
-  __dwell_u32 renames_max;  /* lives a thread may begin by renaming itself */
+  __dwell_u32 verify_every;    /* kernel stack hits between two verified ones */
+  __dwell_u32 renames_max;     /* lives a thread may begin by renaming itself */
+  __dwell_u64 timeline_min_ns; /* intervals of at least this go to the timeline as well */
+  __dwell_u32 timeline;        /* 0: there is none; its code and its map are not loaded */
+  __dwell_u32 zero;
 };
 
 /* Key of the target map: a pid or tid; the value is the start time of its task, against reuse of
@@ -309,6 +334,7 @@ struct dwell_target_key {
 #endif
 DWELL_ASSERT(sizeof(struct dwell_row_key) == 32);
 DWELL_ASSERT(sizeof(struct dwell_row) == 32 + 4 * DWELL_HISTOGRAM_BUCKETS);
+DWELL_ASSERT(sizeof(struct dwell_interval_record) == 64);
 DWELL_ASSERT(sizeof(struct dwell_process_key) == 16);
 DWELL_ASSERT(__builtin_offsetof(struct dwell_stack_record, ips) == DWELL_STACK_RECORD_HEADER_BYTES);
 DWELL_ASSERT(sizeof(struct dwell_signature_key) == 8);
@@ -318,7 +344,7 @@ DWELL_ASSERT(sizeof(struct dwell_books) == 96);
 DWELL_ASSERT(sizeof(struct dwell_thread_record) == 8 + 16 + 24 + 96 + 16 + 32);
 DWELL_ASSERT(sizeof(struct dwell_counter_cell) == 16);
 DWELL_ASSERT(sizeof(struct dwell_lost_threads) == 112);
-DWELL_ASSERT(sizeof(struct dwell_config) == 72);
+DWELL_ASSERT(sizeof(struct dwell_config) == 88);
 DWELL_ASSERT(sizeof(struct dwell_window) == 16);
 
 #endif

@@ -101,6 +101,13 @@ struct {
   __type(value, struct dwell_counter_cell);
 } counters SEC(".maps");
 
+/* struct dwell_interval_record, one ring per CPU. Not created without --timeline. */
+struct {
+  __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+  __type(key, __u32);
+  __type(value, __u32);
+} timeline SEC(".maps");
+
 static always_inline void count(__u32 counter, __u64 ns) {
   struct dwell_counter_cell* cell = bpf_map_lookup_elem(&counters, &counter);
   if (!cell) return;
@@ -120,6 +127,7 @@ struct scratch {
   __u64 chunk[CHUNK_WORDS + 2];
   __u64 words[DWELL_SIGNATURE_WORDS];
   struct dwell_thread_record record;
+  struct dwell_interval_record interval;
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -12,7 +12,7 @@
 // task_rename          ... under another name
 // prepare, seed        all threads before the window; those without an event at its start
 // close_window         what is still open at the end of the window
-#include "books.h"
+#include "timeline.h"
 
 #ifdef DWELL_RAW_TP
 #define HOOK(name) SEC("raw_tp/" name)
@@ -37,14 +37,16 @@ static always_inline __u64 kernel_stack_for(struct task_struct* task, struct thr
 }
 
 /* Books the interval that ends at `now`; `kernel_stack` 0: take it if the interval is wanted. */
-static always_inline void close_interval(struct task_struct* task, struct thread_state* state,
-                                         struct scratch* scratch, __u64 now, __u64 kernel_stack) {
+static always_inline void close_interval(void* ctx, struct task_struct* task,
+                                         struct thread_state* state, struct scratch* scratch,
+                                         __u64 now, __u64 kernel_stack) {
   struct interval interval;
   if (!cut(state, now, &interval)) return;
   book_interval(state, &interval);
   if (wanted(state, &interval)) {
     if (kernel_stack == 0) kernel_stack = kernel_stack_for(task, state, scratch, now);
     charge_row(state, &interval, kernel_stack);
+    if (config.timeline) send_interval(ctx, state, &interval, kernel_stack, scratch);
     return;
   }
   __u64 length = interval.to - interval.from;
@@ -58,13 +60,14 @@ static always_inline void close_interval(struct task_struct* task, struct thread
  * Then `task` came on unseen, and leaves now. The scheduler's account of its CPU time tells since
  * when it has been running.
  */
-static always_inline void work_out_switch_in(struct task_struct* task, struct thread_state* state,
-                                             __u64 cpu_time, __u64 now, struct scratch* scratch) {
+static always_inline void work_out_switch_in(void* ctx, struct task_struct* task,
+                                             struct thread_state* state, __u64 cpu_time, __u64 now,
+                                             struct scratch* scratch) {
   __u64 ran = cpu_time - state->cpu_time_ns, came_on = now - ran;
   if (came_on < state->since_ns || came_on > now) came_on = state->since_ns;
   __u64 from = not_before_window(state->since_ns);
   count(DWELL_COUNT_MISSED_SWITCH_IN, came_on > from ? came_on - from : 0);
-  close_interval(task, state, scratch, came_on, DWELL_STACK_MISSED);
+  close_interval(ctx, task, state, scratch, came_on, DWELL_STACK_MISSED);
   state->since_ns = came_on;
   state->waking_ns = 0;
 }
@@ -87,7 +90,7 @@ static always_inline void switch_out(void* ctx, struct task_struct* task, bool p
   if (!state || state->phase == PHASE_ENDED) return;
   count(DWELL_COUNT_SWITCHES, 0);
   __u64 cpu_time = READ(task, se.sum_exec_runtime);
-  if (state->phase == PHASE_OFF) work_out_switch_in(task, state, cpu_time, now, scratch);
+  if (state->phase == PHASE_OFF) work_out_switch_in(ctx, task, state, cpu_time, now, scratch);
   book_running(state, now);
   state->cpu_time_ns = cpu_time;
   if (prev_state & TASK_DEAD) {
@@ -108,11 +111,12 @@ static always_inline void switch_out(void* ctx, struct task_struct* task, bool p
   note_kernel_stack(ctx, state, scratch, now);
 }
 
-static always_inline void switch_in(struct task_struct* task, __u64 now, struct scratch* scratch) {
+static always_inline void switch_in(void* ctx, struct task_struct* task, __u64 now,
+                                    struct scratch* scratch) {
   struct thread_state* state = get_state(task, PHASE_OFF, DWELL_CLASS_RUNNABLE);
   if (!state || state->phase == PHASE_ENDED) return;
   if (state->phase == PHASE_OFF)
-    close_interval(task, state, scratch, now, 0);
+    close_interval(ctx, task, state, scratch, now, 0);
   else
     lose_absence(task, state, now);
   state->phase = PHASE_RUNNING;
@@ -143,12 +147,12 @@ static always_inline void set_closed(struct thread_state* state) {
  * After the window nothing counts any more, but two things would be gone for the closing iterator:
  * the dead, and the stack of a thread that wakes up.
  */
-static always_inline void switch_after_window(struct task_struct* prev, struct task_struct* next,
-                                              __u32 prev_state, __u64 now,
+static always_inline void switch_after_window(void* ctx, struct task_struct* prev,
+                                              struct task_struct* next, __u32 prev_state, __u64 now,
                                               struct scratch* scratch) {
   struct thread_state* state = maybe_target(next) ? find_state(next) : 0;
   if (state && claim(state, PHASE_OFF)) {
-    close_interval(next, state, scratch, now, 0);
+    close_interval(ctx, next, state, scratch, now, 0);
     set_closed(state);
   }
   if (!(prev_state & TASK_DEAD) || !maybe_target(prev)) return;
@@ -171,11 +175,11 @@ int on_sched_switch(__u64* ctx) {
   struct scratch* scratch = get_scratch(&switch_scratch);
   if (!scratch) return 0;
   if (window.end_ns && now >= window.end_ns) {
-    switch_after_window(prev, next, prev_state, now, scratch);
+    switch_after_window(ctx, prev, next, prev_state, now, scratch);
     return 0;
   }
   if (off) switch_out(ctx, prev, ctx[0], prev_state, now, scratch);
-  if (on) switch_in(next, now, scratch);
+  if (on) switch_in(ctx, next, now, scratch);
   return 0;
 }
 
@@ -410,7 +414,7 @@ int close_window(struct bpf_iter__task* ctx) {
     }
     if (claim(state, PHASE_OFF)) {
       if (asleep(task)) state->waking_ns = 0; /* of a wake-up that found it running */
-      close_interval(task, state, scratch, after, kernel_stack);
+      close_interval(ctx, task, state, scratch, after, kernel_stack);
       set_closed(state);
     }
   } else if (claim(state, PHASE_RUNNING)) {

@@ -48,6 +48,7 @@ void use(const Profile& profile) {
     std::abort();
   // Deep stacks times many rows make long outputs; that is slow, not wrong.
   if (profile.rows.size() > 100 || profile.stacks.size() > 100) return;
+  if (profile.timeline.size() > 1000) return;
   json(profile);
   table(profile);
   folded(profile, {.wall = true});

@@ -76,6 +76,7 @@ export function smallDocument(): ProfileDocument {
       row(1, 2, 'futex', {blocked_ns: 300, censored: 'left'}),
       row(2, 3, 'futex', {blocked_ns: 100, overflow: true}),
     ],
+    timeline: null, intervals: [],
     losses: [], unresolved: [], warnings: [],
     cost: {kernel_memory_bytes: 0, user_memory_bytes: 0, recorder_cpu_ns: 0},
   };

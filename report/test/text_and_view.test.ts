@@ -46,7 +46,7 @@ test('a view survives the way through the address', () => {
     filter: {only: [{facet: 'cause', value: 1}, {facet: 'thread', value: 2}],
              not: [{facet: 'process', value: 0}]},
     zoom: [3, 1, 2], threadOrder: {column: 'name', down: false},
-    stackOrder: {column: 'max', down: true},
+    span: null, stackOrder: {column: 'max', down: true},
   };
   assert.deepEqual(readView(`#${writeView(view, defaultView(model))}`, model), view);
   assert.equal(writeView(defaultView(model), defaultView(model)), '');

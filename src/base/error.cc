@@ -5,6 +5,7 @@
 #include "base/result.h"
 
 namespace dwell {
+inline namespace v0 {
 
 std::unexpected<Error> errno_error(int code, std::string action) {
   const char* name = strerrorname_np(code);
@@ -27,4 +28,5 @@ std::unexpected<Error> runtime_error(std::string message) {
   return std::unexpected(Error{Error::Kind::kRuntime, std::move(message), 0});
 }
 
+}  // namespace v0
 }  // namespace dwell

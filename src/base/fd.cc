@@ -8,6 +8,7 @@
 #include <cerrno>
 
 namespace dwell {
+inline namespace v0 {
 
 Fd& Fd::operator=(Fd&& other) noexcept {
   if (this != &other) {
@@ -98,4 +99,5 @@ Status check_can_write(const std::string& path) {
   return {};
 }
 
+}  // namespace v0
 }  // namespace dwell

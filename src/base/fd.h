@@ -8,6 +8,7 @@
 #include "base/result.h"
 
 namespace dwell {
+inline namespace v0 {
 
 class Fd {
  public:
@@ -42,4 +43,5 @@ Status write_file_atomically(const std::string& path, const std::string& bytes);
 // folder.
 Status check_can_write(const std::string& path);
 
+}  // namespace v0
 }  // namespace dwell

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 class FdTest : public testing::Test {
@@ -53,4 +54,5 @@ TEST_F(FdTest, NamesActionObjectAndErrno) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

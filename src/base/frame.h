@@ -5,6 +5,7 @@
 #include <cstdint>
 
 namespace dwell {
+inline namespace v0 {
 
 enum class ModuleKind : uint8_t {
   kUnknown,
@@ -35,4 +36,5 @@ enum class Resolution : uint8_t {
 
 enum class FrameKind : uint8_t { kUser, kKernel, kPlaceholder };
 
+}  // namespace v0
 }  // namespace dwell

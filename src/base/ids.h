@@ -8,6 +8,7 @@
 #include <functional>
 
 namespace dwell {
+inline namespace v0 {
 
 // One program image run by one process. Survives pid reuse (start time) and exec (exec_id).
 struct ProcessKey {
@@ -26,4 +27,5 @@ struct ProcessKeyHash {
   }
 };
 
+}  // namespace v0
 }  // namespace dwell

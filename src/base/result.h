@@ -8,6 +8,7 @@
 #include <utility>
 
 namespace dwell {
+inline namespace v0 {
 
 struct Error {
   // What the caller can do about it; decides the exit code (docs/exit-codes.md).
@@ -31,6 +32,7 @@ std::unexpected<Error> usage_error(std::string message);
 std::unexpected<Error> privilege_error(std::string message);
 std::unexpected<Error> runtime_error(std::string message);
 
+}  // namespace v0
 }  // namespace dwell
 
 // Returns the error of `expression` from the calling function, else goes on.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 // Length of the valid UTF-8 sequence at the front of `s`, 0 if there is none. Overlong forms,
@@ -129,4 +130,5 @@ Result<uint32_t> parse_u32(std::string_view text) {
   return value;
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -8,6 +8,7 @@
 #include "base/result.h"
 
 namespace dwell {
+inline namespace v0 {
 
 // Control bytes become \xNN, characters that turn the writing direction \uNNNN, invalid UTF-8
 // U+FFFD; other text stays. For terminals and text formats.
@@ -24,4 +25,5 @@ Result<uint64_t> parse_duration(std::string_view text);
 // A whole decimal number that fits, nothing else.
 Result<uint32_t> parse_u32(std::string_view text);
 
+}  // namespace v0
 }  // namespace dwell

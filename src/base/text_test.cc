@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 TEST(Printable, KeepsTextAndEscapesControlBytes) {
@@ -54,4 +55,5 @@ TEST(ParseU32, TakesWholeNumbersOnly) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

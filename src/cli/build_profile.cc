@@ -54,6 +54,7 @@ class ProfileAssembly {
     add_threads();
     add_rows();
     add_overflow();
+    add_timeline();
     add_losses();
     add_unresolved();
     return std::move(builder_).finish();
@@ -334,10 +335,67 @@ class ProfileAssembly {
     }
   }
 
+  Interval interval_of(const dwell_interval_record& record, uint32_t thread) {
+    const dwell_row_key stacks = {.user_stack = record.user_stack,
+                                  .kernel_stack = record.kernel_stack,
+                                  .thread = record.thread,
+                                  .state = record.state,
+                                  .cause = record.cause,
+                                  .wait_class = record.wait_class,
+                                  .censored = record.censored};
+    return {
+        .thread = thread,
+        .stack = stack_of(stacks),
+        .cause = builder_.string(cause_name(record.cause)),
+        .wait_class = static_cast<WaitClass>(std::min<int>(record.wait_class, kWaitClassCount - 1)),
+        .censored_left = (record.censored & DWELL_CENSORED_LEFT) != 0,
+        .censored_right = (record.censored & DWELL_CENSORED_RIGHT) != 0,
+        .state = record.state,
+        .cpu = record.cpu,
+        .start_ns = record.start_ns,
+        .blocked_ns = record.blocked_ns,
+        .run_queue_ns = record.run_queue_ns};
+  }
+
+  void add_timeline() {
+    if (!recording_.timeline) return;
+    Profile& facts = builder_.facts();
+    facts.timeline_min_ns = recording_.timeline->min_ns;
+    for (const dwell_interval_record& record : recording_.timeline->intervals) {
+      if (hidden_.contains(record.thread)) {
+        ++hidden_in_timeline_.count;
+        hidden_in_timeline_.ns += record.blocked_ns + record.run_queue_ns;
+        continue;
+      }
+      const auto thread = thread_ids_.find(record.thread);
+      if (thread != thread_ids_.end())
+        facts.timeline.push_back(interval_of(record, thread->second));
+      else if (folded_thread_)
+        facts.timeline.push_back(interval_of(record, *folded_thread_));
+    }
+    std::ranges::stable_sort(facts.timeline, {}, [](const Interval& interval) {
+      return std::pair(interval.thread, interval.start_ns);
+    });
+  }
+
+  // Intervals of the timeline that did not arrive: refused, or taken by another reader of the map.
+  dwell_counter_cell missing_in_timeline(const dwell_counter_cell& refused) const {
+    const dwell_counter_cell& sent = recording_.counters[DWELL_COUNT_TIMELINE];
+    const dwell_counter_cell& received = recording_.timeline->received;
+    return {std::max(refused.count, sent.count - std::min(sent.count, received.count)),
+            std::max(refused.ns, sent.ns - std::min(sent.ns, received.ns))};
+  }
+
   // What the probe counted, and what did not fit into our own sums.
   dwell_counter_cell counted(dwell_counter counter) const {
     dwell_counter_cell cell = recording_.counters[static_cast<size_t>(counter)];
     dwell_counter_cell dropped = {};
+    if (counter == DWELL_COUNT_TIMELINE)
+      return {cell.count - hidden_in_timeline_.count, cell.ns - hidden_in_timeline_.ns};
+    if (counter == DWELL_LOSS_TIMELINE_RING && recording_.timeline)
+      return missing_in_timeline(cell);
+    if (counter == DWELL_LOSS_TIMELINE_LIMIT && recording_.timeline)
+      return recording_.timeline->dropped;
     if (counter == DWELL_LOSS_ROWS_FULL) dropped = recording_.totals.dropped_rows();
     if (counter == DWELL_LOSS_THREAD_RECORDS) dropped = recording_.totals.dropped_threads();
     return {cell.count + dropped.count, cell.ns + dropped.ns};
@@ -381,6 +439,7 @@ class ProfileAssembly {
   StackIds stack_ids_;             // by kernel and user stack
   StackIds new_thread_stack_ids_;  // with a frame more
   std::unordered_set<uint64_t> hidden_;
+  dwell_counter_cell hidden_in_timeline_ = {};
   std::optional<uint32_t> folded_thread_;
   std::optional<uint32_t> overflow_thread_;
 };

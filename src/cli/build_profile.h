@@ -1,6 +1,7 @@
 // Puts the sums, the stacks and the names together into the finished Profile.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "cli/recorded_stacks.h"
@@ -11,10 +12,19 @@
 
 namespace dwell::cli {
 
+// What `--timeline` recorded.
+struct RecordedTimeline {
+  uint64_t min_ns = 0;
+  std::vector<dwell_interval_record> intervals;
+  dwell_counter_cell received = {};  // intervals and more that were dropped
+  dwell_counter_cell dropped = {};
+};
+
 struct Recording {
   collect::Totals totals;
   RecordedStacks stacks;
   std::vector<dwell_counter_cell> counters;
+  std::optional<RecordedTimeline> timeline;
   Schedstats before, after;
   Window window;
   uint32_t command_pid = 0;         // of -- COMMAND, else 0

@@ -407,5 +407,50 @@ TEST_F(BuildProfileTest, TellsWhatGotNoNameAndWhy) {
   EXPECT_THAT(profile.warnings, ElementsAre("a warning"));
 }
 
+dwell_interval_record interval(uint64_t thread, uint64_t start_ns, uint64_t blocked_ns) {
+  dwell_interval_record record = {};
+  record.thread = thread;
+  record.kernel_stack = 100;
+  record.user_stack = DWELL_STACK_LOST_FULL;
+  record.start_ns = start_ns;
+  record.blocked_ns = blocked_ns;
+  record.run_queue_ns = 7;
+  record.wait_class = DWELL_CLASS_IO;
+  record.censored = DWELL_CENSORED_RIGHT;
+  record.cpu = 3;
+  return record;
+}
+
+TEST_F(BuildProfileTest, SortsTheTimelineByThreadAndStart) {
+  add_stack(100, DWELL_STACK_KERNEL, {0x10});
+  recording_.totals.add_threads({life(2, 20, "second")});
+  recording_.timeline = {
+      .min_ns = 5,
+      .intervals = {interval(2, kStart + 10, 100), interval(1, kStart + 900, 300),
+                    interval(1, kStart + 20, 200)}};
+  const Profile profile = profile_of({row(1, 100, DWELL_STACK_LOST_FULL)});
+  EXPECT_EQ(profile.timeline_min_ns, 5u);
+  ASSERT_EQ(profile.timeline.size(), 3u);
+  EXPECT_EQ(profile.timeline[0].end_ns(), kStart + 20 + 207);
+  EXPECT_EQ(profile.timeline[1].end_ns(), kStart + 900 + 307);
+  EXPECT_EQ(profile.threads[profile.timeline[2].thread].tid, 20u);
+  EXPECT_EQ(profile.timeline[0].stack, profile.rows[0].stack) << "the stack of its row";
+  EXPECT_EQ(profile.timeline[0].wait_class, WaitClass::kIo);
+  EXPECT_EQ(profile.timeline[0].cpu, 3u);
+  EXPECT_TRUE(profile.timeline[0].censored_right && !profile.timeline[0].censored_left);
+}
+
+TEST_F(BuildProfileTest, TellsWhatIsMissingInTheTimelineWhereverItWent) {
+  recording_.counters[DWELL_COUNT_TIMELINE] = {10, 1000};
+  recording_.counters[DWELL_LOSS_TIMELINE_RING] = {2, 150};
+  // 10 sent, 2 refused; another reader took 3 more.
+  recording_.timeline = {.intervals = {}, .received = {5, 600}, .dropped = {1, 40}};
+  const Profile profile = profile_of({});
+  EXPECT_EQ(loss(profile, "timeline_ring_full").count, 5u);
+  EXPECT_EQ(loss(profile, "timeline_ring_full").ns, 400u);
+  EXPECT_EQ(loss(profile, "timeline_limit").count, 1u);
+  EXPECT_EQ(loss(profile, "timeline_limit").ns, 40u);
+}
+
 }  // namespace
 }  // namespace dwell::cli

@@ -5,6 +5,8 @@
 #include <cstdio>
 
 #include "cli/doctor.h"
+#include "cli/events.h"
+#include "cli/events_options.h"
 #include "cli/record.h"
 #include "cli/record_options.h"
 #include "cli/report.h"
@@ -42,6 +44,13 @@ int record(const RecordWords& words) {
   return kNothingRecorded;
 }
 
+int events(const EventsWords& words) {
+  const auto options = check(words);
+  if (!options) return tell(options.error());
+  const Status status = run_events(*options);
+  return status ? kOk : tell(status.error());
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Shows where the threads of a Linux machine spend their wall time");
   app.require_subcommand(1);
@@ -50,6 +59,8 @@ int run(int argc, char** argv) {
   add_record_command(app, record_words);
   ReportOptions report_options;
   const CLI::App* report_command = add_report_command(app, report_options);
+  EventsWords events_words;
+  const CLI::App* events_command = add_events_command(app, events_words);
   bool doctor_json = false;
   CLI::App* doctor_command =
       app.add_subcommand("doctor", "Say whether this machine can be recorded, and what helps");
@@ -63,6 +74,7 @@ int run(int argc, char** argv) {
     const Status status = run_report(report_options);
     return status ? kOk : tell(status.error());
   }
+  if (*events_command) return events(events_words);
   if (*doctor_command) return run_doctor(doctor_json);
   return record(record_words);
 }

@@ -13,6 +13,7 @@
 #include <ctime>
 #include <deque>
 #include <iterator>
+#include <memory>
 
 #include "base/fd.h"
 #include "base/text.h"
@@ -21,6 +22,7 @@
 #include "cli/progress.h"
 #include "cli/stop_signal.h"
 #include "collect/loss.h"
+#include "collect/timeline.h"
 #include "probe/doctor.h"
 #include "probe/learner.h"
 #include "probe/scheduler_code.h"
@@ -50,6 +52,7 @@ struct Session {
   std::unique_ptr<symbolize::Symbolizer> symbolizer;
   std::optional<probe::Probe> probe;
   std::optional<collect::Drain> drain;
+  std::unique_ptr<collect::Timeline> timeline;  // null without --timeline
   std::optional<probe::SignatureLearner> learner;
   Recording recording;
   collect::Batch batch;
@@ -101,6 +104,9 @@ Status start_probe(Session& session) {
       session.targets_alive.emplace_back(static_cast<int>(syscall(SYS_pidfd_open, target.id, 0)));
   }
   DWELL_ASSIGN(session.drain, collect::Drain::create(session.probe->maps()));
+  if (const int map = session.probe->maps().timeline; map >= 0) {
+    DWELL_ASSIGN(session.timeline, collect::Timeline::open(map, session.options.timeline));
+  }
   scheduler.set_bytes(session.probe->read_kernel(text.start, text.end - text.start));
   session.recording.stacks.set_scheduler(std::move(scheduler));
   session.learner.emplace(probe::insert_into_map(session.probe->maps().signatures), text);
@@ -137,6 +143,7 @@ void locate_waiting(Session& session, size_t count) {
 Status absorb(Session& session, bool swap_epoch) {
   collect::Batch& batch = session.batch;
   DWELL_TRY(session.drain->take_rings(batch));
+  if (session.timeline) DWELL_TRY(session.timeline->take());
   if (swap_epoch) {
     DWELL_TRY(session.drain->take_rows(batch));
     // Rows name stacks that were sent before them: take the ring again, so that none is missing.
@@ -200,8 +207,9 @@ Status record_until_stopped(Session& session) {
       wait_ms = std::min<uint64_t>(wait_ms, (end - now) / 1'000'000);
     }
     if (stop_requested() || targets_have_ended(session)) return {};
-    pollfd ended = {session.command ? session.command->exit_fd() : -1, POLLIN, 0};
-    poll(&ended, 1, static_cast<int>(wait_ms));
+    pollfd early[] = {{session.command ? session.command->exit_fd() : -1, POLLIN, 0},
+                      {session.timeline ? session.timeline->fd() : -1, POLLIN, 0}};
+    poll(early, std::size(early), static_cast<int>(wait_ms));
     DWELL_ASSIGN(const bool swap, epoch_is_due(session, now));
     DWELL_TRY(absorb(session, swap));
     if (progress.wanted() && now >= shown_ns + kProgressNs) {
@@ -211,6 +219,15 @@ Status record_until_stopped(Session& session) {
       shown_ns = now;
     }
   }
+}
+
+Status finish_timeline(Session& session) {
+  if (!session.timeline) return {};
+  DWELL_TRY(session.timeline->finish());
+  session.recording.timeline = {*session.options.probe.timeline_min_ns,
+                                session.timeline->take_intervals(), session.timeline->received(),
+                                session.timeline->dropped()};
+  return {};
 }
 
 Status close_window(Session& session) {
@@ -227,6 +244,7 @@ Status close_window(Session& session) {
       absorb(session, true));  // and the one before, into which a late handler may have written
   locate_waiting(session, session.waiting.size());
   session.recording.stacks.finish(*session.symbolizer);
+  DWELL_TRY(finish_timeline(session));
   DWELL_ASSIGN(session.recording.counters, session.drain->read_counters());
   DWELL_ASSIGN(const auto overflow, session.drain->read_overflow());
   session.recording.totals.add_overflow(overflow);
@@ -247,6 +265,8 @@ Profile describe_machine(const Session& session) {
   facts.target = session.options.target_text();
   facts.options = session.options.effective();
   facts.warnings = session.probe->notes();
+  if (session.timeline)
+    std::ranges::move(session.timeline->notes(), std::back_inserter(facts.warnings));
   facts.kernel_memory_bytes = session.kernel_memory_bytes;
   return facts;
 }
@@ -282,7 +302,7 @@ Result<RecordOutcome> run_record(const RecordOptions& options) {
   DWELL_TRY(check_can_write(options.output));
   // The ids given must exist before anything is started.
   DWELL_TRY(find_targets(options, std::nullopt));
-  watch_stop_signals();
+  watch_stop_signals("aborted, nothing was written");
   if (!options.command.empty()) {
     DWELL_ASSIGN(session.command, Command::start(options.command));
   }

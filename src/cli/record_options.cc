@@ -135,6 +135,27 @@ Status set_time(const std::string& text, const char* option, uint64_t& ns) {
   return {};
 }
 
+Status check_timeline(const RecordWords& words, RecordOptions& options) {
+  if (!words.timeline) {
+    if (!words.timeline_ring.empty() || !words.timeline_intervals.empty())
+      return usage_error("--timeline-ring and --timeline-intervals need --timeline");
+    return {};
+  }
+  // The option alone means all of them.
+  uint64_t& min_ns = options.probe.timeline_min_ns.emplace(0);
+  DWELL_TRY(set_time(*words.timeline, "--timeline", min_ns));
+  collect::TimelineLimits& limits = options.timeline;
+  if (!words.timeline_ring.empty()) {
+    DWELL_ASSIGN(limits.ring_bytes,
+                 parse_size(words.timeline_ring, "--timeline-ring", 4096, 1 << 30));
+  }
+  if (!words.timeline_intervals.empty()) {
+    DWELL_ASSIGN(limits.intervals,
+                 parse_size(words.timeline_intervals, "--timeline-intervals", 1, 1 << 24));
+  }
+  return {};
+}
+
 Status check_times(const RecordWords& words, RecordOptions& options) {
   if (!words.duration.empty()) {
     DWELL_TRY(set_time(words.duration, "-d", options.duration_ns.emplace()));
@@ -182,6 +203,10 @@ std::vector<std::string> RecordOptions::effective() const {
                                                                 : "kernel"));
   list.push_back(fmt::format("rows={}", probe.rows));
   list.push_back(fmt::format("stacks={}", probe.stacks));
+  if (probe.timeline_min_ns) {
+    list.push_back("timeline=" + format_duration(*probe.timeline_min_ns));
+    list.push_back(fmt::format("timeline-intervals={}", timeline.intervals));
+  }
   return list;
 }
 
@@ -198,6 +223,11 @@ void add_choice_options(CLI::App& command, RecordWords& words) {
       ->check(refuse_empty);
   command.add_option("--max", words.max, "Only intervals of at most this length")
       ->check(refuse_empty);
+  command
+      .add_option("--timeline", words.timeline,
+                  "Keep single intervals of at least this length too (--timeline=1ms); alone: all")
+      ->expected(0, 1)
+      ->option_text("[=MIN]");
   command.add_flag("--no-user-stacks", words.no_user_stacks, "Do not take user stacks");
   command.add_flag("--no-kernel-stacks", words.no_kernel_stacks, "Do not take kernel stacks");
   command.add_flag("--preempt-stacks", words.preempt_stacks,
@@ -214,6 +244,9 @@ void add_limits(CLI::App& command, RecordWords& words) {
   add("--stacks", words.stacks, "Distinct stacks kept (524288)");
   add("--stack-ring", words.stack_ring, "Bytes of the ring for new stacks (16777216)");
   add("--thread-ring", words.thread_ring, "Bytes of the ring for ended threads (4194304)");
+  add("--timeline-ring", words.timeline_ring,
+      "Bytes of each CPU's ring for single intervals (1048576)");
+  add("--timeline-intervals", words.timeline_intervals, "Single intervals kept (1048576)");
   command
       .add_flag("--raw-tracepoints", words.raw,
                 "Attach through raw tracepoints, as on kernels that refuse typed ones")
@@ -271,6 +304,7 @@ Result<RecordOptions> check(const RecordWords& words) {
   }
   DWELL_ASSIGN(probe.state_mask, parse_states(words.states));
   DWELL_TRY(check_sizes(words, probe));
+  DWELL_TRY(check_timeline(words, options));
   return options;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "collect/timeline.h"
 #include "probe/probe.h"
 
 namespace dwell::cli {
@@ -19,6 +20,7 @@ struct RecordOptions {
   std::optional<uint64_t> duration_ns;
   std::string output = "dwell.dwell";
   probe::ProbeOptions probe;
+  collect::TimelineLimits timeline;  // in force if probe.timeline_min_ns is set
   bool demangle = true;
   bool quiet = false;
 
@@ -33,7 +35,8 @@ struct RecordWords {
   bool no_user_stacks = false, no_kernel_stacks = false, preempt_stacks = false,
        no_demangle = false, quiet = false, raw = false;
   std::string duration, min, max, output = "dwell.dwell";
-  std::string rows, stacks, stack_ring, thread_ring;
+  std::optional<std::string> timeline;
+  std::string rows, stacks, stack_ring, thread_ring, timeline_ring, timeline_intervals;
 };
 
 void add_record_command(CLI::App& app, RecordWords& words);

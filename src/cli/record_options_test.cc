@@ -224,5 +224,23 @@ TEST(RecordOptions, TellsWhatIsInForceWithUnits) {
   EXPECT_THAT(parse({"-a", "--kernel-threads"})->effective(), Contains("threads=kernel"));
 }
 
+TEST(RecordOptions, TheTimelineIsOffUnlessAskedAndAloneMeansAll) {
+  EXPECT_EQ(good({}).probe.timeline_min_ns, std::nullopt);
+  EXPECT_EQ(good({"--timeline"}).probe.timeline_min_ns, 0u);
+  EXPECT_EQ(good({"--timeline=250us"}).probe.timeline_min_ns, 250'000u);
+  const RecordOptions options =
+      good({"--timeline=1ms", "--timeline-ring", "8192", "--timeline-intervals", "77"});
+  EXPECT_EQ(options.timeline.ring_bytes, 8192u);
+  EXPECT_EQ(options.timeline.intervals, 77u);
+  EXPECT_THAT(options.effective(), Contains("timeline-intervals=77"));
+}
+
+TEST(RecordOptions, ATimelineNeedsAUnitAndItsLimitsNeedATimeline) {
+  EXPECT_THAT(refusal({"-p", "1", "--timeline=7"}), HasSubstr("--timeline"));
+  EXPECT_THAT(refusal({"-p", "1", "--timeline-ring", "8192"}), HasSubstr("need --timeline"));
+  EXPECT_THAT(refusal({"-p", "1", "--timeline", "--timeline-intervals", "0"}),
+              HasSubstr("--timeline-intervals"));
+}
+
 }  // namespace
 }  // namespace dwell::cli

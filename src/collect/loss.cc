@@ -66,6 +66,16 @@ constexpr std::array kMeanings = {
                    "kernel stacks found by signature, walked as well, and equal", false, false},
     CounterMeaning{DWELL_LOSS_KSTACK_MISMATCH, "kernel_stack_mismatch",
                    "kernel stacks found by signature that a walk contradicted", true, false},
+    CounterMeaning{DWELL_COUNT_TIMELINE, "timeline_intervals",
+                   "intervals that were long enough for the timeline", false, true},
+    CounterMeaning{DWELL_LOSS_TIMELINE_RING, "timeline_ring_full",
+                   "intervals missing in the timeline because its ring was full or taken over by "
+                   "another reader; their rows have them; raise --timeline-ring or its minimum",
+                   true, true},
+    CounterMeaning{DWELL_LOSS_TIMELINE_LIMIT, "timeline_limit",
+                   "intervals beyond what the timeline keeps; their rows have them; raise "
+                   "--timeline-intervals or its minimum",
+                   true, true},
 };
 static_assert(kMeanings.size() == DWELL_COUNTER_COUNT, "every counter has a meaning");
 

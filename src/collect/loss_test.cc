@@ -67,7 +67,8 @@ TEST(Loss, KeepsItsNames) {
                           "stack_truncated", "stack_incomplete", "missed_wakeup", "early_wakeup",
                           "clock_anomaly", "missed_switch_in", "missed_switch_out", "filtered",
                           "thread_records", "targets_full", "kernel_stack_hit", "kernel_stack_walk",
-                          "kernel_stack_verified", "kernel_stack_mismatch"));
+                          "kernel_stack_verified", "kernel_stack_mismatch", "timeline_intervals",
+                          "timeline_ring_full", "timeline_limit"));
 }
 
 TEST(Loss, IsDocumentedByName) {

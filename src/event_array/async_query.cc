@@ -9,6 +9,7 @@
 #include <utility>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 // Data below the watermark is noticed after this long at most.
@@ -105,4 +106,5 @@ void AsyncQueries::run() {
   }
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -16,6 +16,7 @@
 #include "event_array/user_event_array.h"
 
 namespace dwell {
+inline namespace v0 {
 
 struct QueryAnswer {
   bool canceled = false;  // by cancel(), or because array or query object went away
@@ -58,4 +59,5 @@ class AsyncQueries {
   std::thread thread_;
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -11,11 +11,25 @@
 #include "base/text.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 long bpf(int command, bpf_attr& attr) { return syscall(SYS_bpf, command, &attr, sizeof attr); }
 
-const char* type_name(uint32_t type) {
+uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+// All BPF objects are pinned alike; only their descriptors say what they are.
+bool is_map(int fd) {
+  char target[64] = {};
+  const std::string link = fmt::format("/proc/self/fd/{}", fd);
+  // Without /proc nothing can be told, and the queries that follow decide.
+  if (readlink(link.c_str(), target, sizeof target - 1) < 0) return true;
+  return std::strstr(target, "bpf-map") != nullptr;
+}
+
+}  // namespace
+
+const char* bpf_map_type_name(uint32_t type) {
   switch (type) {
     case BPF_MAP_TYPE_HASH:
       return "a hash";
@@ -37,10 +51,6 @@ const char* type_name(uint32_t type) {
       return "of another type";
   }
 }
-
-uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
-
-}  // namespace
 
 Result<BpfMapInfo> bpf_map_info(int map_fd) {
   struct ::bpf_map_info raw = {};
@@ -67,7 +77,7 @@ Result<BpfMapInfo> require_perf_event_array(int map_fd) {
         Error::Kind::kUsage,
         fmt::format("BPF map '{}' is {} (type {}), not a perf event array; give the descriptor of "
                     "a BPF_MAP_TYPE_PERF_EVENT_ARRAY",
-                    printable(info.name), type_name(info.type), info.type),
+                    printable(info.name), bpf_map_type_name(info.type), info.type),
         EINVAL});
   return info;
 }
@@ -76,7 +86,12 @@ Result<Fd> open_pinned_map(const std::string& path) {
   bpf_attr attr = {};
   attr.pathname = address_of(path.c_str());
   Fd fd(static_cast<int>(bpf(BPF_OBJ_GET, attr)));
-  if (!fd) return errno_error(errno, "cannot open the BPF map pinned at " + path);
+  if (!fd) return errno_error(errno, "cannot open the BPF map pinned at " + printable(path));
+  if (!is_map(fd.get()))
+    return usage_error(
+        fmt::format("{} is not a BPF map but another BPF object; give the path of "
+                    "a pinned map",
+                    printable(path)));
   return fd;
 }
 
@@ -86,6 +101,14 @@ Result<Fd> open_map_by_id(uint32_t id) {
   Fd fd(static_cast<int>(bpf(BPF_MAP_GET_FD_BY_ID, attr)));
   if (!fd) return errno_error(errno, fmt::format("cannot open the BPF map with id {}", id));
   return fd;
+}
+
+Result<std::optional<uint32_t>> next_map_id(uint32_t id) {
+  bpf_attr attr = {};
+  attr.start_id = id;
+  if (bpf(BPF_MAP_GET_NEXT_ID, attr) == 0) return attr.next_id;
+  if (errno == ENOENT) return std::nullopt;
+  return errno_error(errno, "cannot list the BPF maps of this machine");
 }
 
 Result<Fd> reopen_map(int map_fd) {
@@ -113,4 +136,5 @@ Status clear_map_slot(int map_fd, uint32_t index) {
   return {};
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 Status add_range(std::string_view range, std::vector<uint32_t>& cpus) {
@@ -61,4 +62,5 @@ Result<std::vector<uint32_t>> read_cpu_list(std::string_view which) {
   return cpus;
 }
 
+}  // namespace v0
 }  // namespace dwell

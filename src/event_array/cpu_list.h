@@ -9,6 +9,7 @@
 #include "base/result.h"
 
 namespace dwell {
+inline namespace v0 {
 
 inline constexpr uint32_t kMaxCpus = 8192;  // CONFIG_NR_CPUS of the largest kernels
 
@@ -21,4 +22,5 @@ std::string format_cpu_list(const std::vector<uint32_t>& cpus);
 // `which` is "online", "possible" or "present".
 Result<std::vector<uint32_t>> read_cpu_list(std::string_view which);
 
+}  // namespace v0
 }  // namespace dwell

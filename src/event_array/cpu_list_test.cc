@@ -5,6 +5,7 @@
 #include <algorithm>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 using Cpus = std::vector<uint32_t>;
@@ -40,4 +41,5 @@ TEST(CpuList, FindsTheCpuOnWhichItRuns) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

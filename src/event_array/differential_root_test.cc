@@ -6,6 +6,7 @@
 #include "event_array/user_event_map.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 class DifferentialTest : public KernelArrayTest {
@@ -191,4 +192,5 @@ TEST_F(DifferentialTest, OursIsBetterWhereTheDocumentSaysSo) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 // Arrays that this thread is inside a consumer of: how many, for close().
@@ -285,4 +286,5 @@ RingStats EventArray::total_stats() {
   return total;
 }
 
+}  // namespace v0
 }  // namespace dwell

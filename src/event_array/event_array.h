@@ -27,6 +27,7 @@
 #include "event_array/event_ring.h"
 
 namespace dwell {
+inline namespace v0 {
 
 enum class WaitResult {
   kReady,        // at least one ring has data
@@ -213,4 +214,5 @@ uint64_t EventArray::drain(const Budget& budget, Consume&& consume) {
   return records;
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -23,6 +23,7 @@
 #include "event_array/pin.h"
 
 namespace dwell {
+inline namespace v0 {
 
 struct SuiteOptions {
   uint64_t ring_bytes = 4096;
@@ -248,4 +249,5 @@ REGISTER_TYPED_TEST_SUITE_P(EventArraySuite, DeliversInOrderOnEachCpu, ChecksThe
                             GivesSpaceBackWhileABatchRuns, WaitsFlushesAndCloses,
                             SnapshotsNewestFirst, FeedsASession, AddsUpUnderConcurrentLoad);
 
+}  // namespace v0
 }  // namespace dwell

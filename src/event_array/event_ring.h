@@ -11,6 +11,7 @@
 #include "ring/ring_reader.h"
 
 namespace dwell {
+inline namespace v0 {
 
 // Returns false to stop.
 using SnapshotSink = std::function<bool(const Record&)>;
@@ -33,4 +34,5 @@ class EventRing {
   virtual int fd() const = 0;
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -6,6 +6,7 @@
 #include <ctime>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 using Why = PollResult::Why;
@@ -255,4 +256,5 @@ SessionStats EventSession::stats() const {
   return stats;
 }
 
+}  // namespace v0
 }  // namespace dwell

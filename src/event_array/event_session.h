@@ -15,6 +15,7 @@
 #include "event_array/time_order.h"
 
 namespace dwell {
+inline namespace v0 {
 
 struct Event {
   uint32_t cpu = 0;
@@ -144,4 +145,5 @@ class EventSession {
   SessionStats stats_;
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -5,6 +5,7 @@
 #include "event_array/kernel_fixture.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -199,4 +200,5 @@ TEST_F(SessionTest, OrdersAMillionEventsOverTwoCpus) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

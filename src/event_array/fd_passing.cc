@@ -8,6 +8,7 @@
 #include "event_array/user_event_map.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr size_t kFds = 2;  // memory, eventfd
@@ -75,4 +76,5 @@ Result<std::unique_ptr<UserEventMap>> UserEventMap::duplicate() const {
   return open(std::move(memory), std::move(wake));
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -10,6 +10,7 @@
 #include <cstring>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 int quiet(libbpf_print_level, const char*, va_list) { return 0; }
@@ -111,4 +112,5 @@ void Generator::fill_from_xdp(uint64_t size, uint64_t count) {
   bpf_prog_test_run_opts(xdp_fd_, &opts);
 }
 
+}  // namespace v0
 }  // namespace dwell

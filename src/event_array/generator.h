@@ -14,6 +14,7 @@
 #include "event_array/testdata/generator.h"
 
 namespace dwell {
+inline namespace v0 {
 
 class Generator {
  public:
@@ -58,4 +59,5 @@ class Generator {
   int xdp_fd_ = -1;
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -8,6 +8,7 @@
 #include "event_array/kernel_fixture.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -257,4 +258,5 @@ TEST_F(DeliveryTest, AFloodedCpuDoesNotStarveAQuietOne) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

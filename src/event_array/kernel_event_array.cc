@@ -1,5 +1,6 @@
 #include "event_array/kernel_event_array.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/bpf.h>
 #include <sys/ioctl.h>
@@ -11,6 +12,7 @@
 #include "event_array/cpu_list.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr uint32_t kWakeTag = UINT32_MAX;  // epoll data of the wake descriptor
@@ -22,6 +24,12 @@ RecordFormat format_of(const KernelEventArrayOptions& options) {
 
 uint64_t page_bytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
 
+Result<Fd> duplicate(int fd) {
+  Fd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!copy) return errno_error(errno, "cannot duplicate the descriptor of a BPF map");
+  return copy;
+}
+
 bool contains(const std::vector<uint32_t>& sorted, uint32_t cpu) {
   return std::binary_search(sorted.begin(), sorted.end(), cpu);
 }
@@ -31,8 +39,12 @@ bool contains(const std::vector<uint32_t>& sorted, uint32_t cpu) {
 Result<std::unique_ptr<KernelEventArray>> KernelEventArray::open(
     int map_fd, const KernelEventArrayOptions& options) {
   DWELL_ASSIGN(const BpfMapInfo info, require_perf_event_array(map_fd));
-  DWELL_ASSIGN(Fd own, open_map_by_id(info.id));
-  std::unique_ptr<KernelEventArray> array(new KernelEventArray(std::move(own), info, options));
+  auto own = open_map_by_id(info.id);
+  // Only CAP_SYS_ADMIN opens by id. A copy does as well: slots are emptied when the array closes,
+  // not when the last descriptor goes.
+  if (!own && own.error().code == EPERM) own = duplicate(map_fd);
+  if (!own) return std::unexpected(own.error());
+  std::unique_ptr<KernelEventArray> array(new KernelEventArray(std::move(*own), info, options));
   DWELL_TRY(array->start());
   return array;
 }
@@ -223,4 +235,5 @@ Status KernelEventArray::swap_snapshot(uint32_t cpu, const SnapshotSink& sink) {
   return old->snapshot(sink);
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -21,6 +21,7 @@
 #include "event_array/ring_sizes.h"
 
 namespace dwell {
+inline namespace v0 {
 
 struct KernelEventArrayOptions {
   RingSizeRequest size{};
@@ -95,4 +96,5 @@ class KernelEventArray final : public EventArray {
   std::vector<uint32_t> online_;  // CPUs that the last scan found
 };
 
+}  // namespace v0
 }  // namespace dwell

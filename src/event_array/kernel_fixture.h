@@ -14,6 +14,7 @@
 #include "event_array/kernel_event_array.h"
 
 namespace dwell {
+inline namespace v0 {
 
 inline size_t open_descriptors() {
   size_t count = 0;
@@ -79,4 +80,5 @@ class KernelArrayTest : public testing::Test {
 // Small rings whose producer wakes nobody for long.
 inline KernelEventArrayOptions one_page() { return {.size = {.bytes_per_cpu = 4096}}; }
 
+}  // namespace v0
 }  // namespace dwell

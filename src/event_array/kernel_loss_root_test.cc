@@ -7,6 +7,7 @@
 #include "event_array/kernel_fixture.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -219,4 +220,5 @@ TEST_F(LossTest, AnEmptyOverwritingRingHasAnEmptySnapshot) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

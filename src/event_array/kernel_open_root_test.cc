@@ -13,6 +13,7 @@
 #include "event_array/kernel_fixture.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 using OpenTest = KernelArrayTest;
@@ -360,4 +361,5 @@ TEST_F(OpenTest, SurvivesARealCpuGoingOfflineAndBack) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -4,6 +4,7 @@
 #include "event_array/kernel_event_array.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 class KernelHarness {
@@ -33,4 +34,5 @@ class KernelHarness {
 INSTANTIATE_TYPED_TEST_SUITE_P(Kernel, EventArraySuite, KernelHarness);
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

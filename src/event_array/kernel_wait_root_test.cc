@@ -10,6 +10,7 @@
 #include "event_array/kernel_fixture.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -224,4 +225,5 @@ TEST_F(WaitTest, FlushDeliversWhatLiesBelowTheWatermark) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -9,6 +9,7 @@
 #include <utility>
 
 namespace dwell {
+inline namespace v0 {
 
 class Mapping {
  public:
@@ -38,4 +39,5 @@ class Mapping {
   pid_t owner_ = 0;
 };
 
+}  // namespace v0
 }  // namespace dwell

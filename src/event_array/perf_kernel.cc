@@ -10,6 +10,7 @@
 #include "event_array/cpu_list.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 std::unexpected<Error> explain(int code, pid_t tid, int cpu) {
@@ -48,4 +49,5 @@ PerfKernel& PerfKernel::real() {
   return kernel;
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -12,6 +12,7 @@
 #include "base/result.h"
 
 namespace dwell {
+inline namespace v0 {
 
 class PerfKernel {
  public:
@@ -26,4 +27,5 @@ class PerfKernel {
   static PerfKernel& real();
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -17,6 +17,7 @@
 #endif
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 uint64_t page_bytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
@@ -147,4 +148,5 @@ Status PerfRing::snapshot(const SnapshotSink& sink) {
   return {};
 }
 
+}  // namespace v0
 }  // namespace dwell

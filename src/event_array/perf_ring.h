@@ -18,6 +18,7 @@
 #include "ring/ring_reader.h"
 
 namespace dwell {
+inline namespace v0 {
 
 struct PerfRingOptions {
   uint64_t data_bytes = kDefaultRingBytes;  // a power of two pages
@@ -63,4 +64,5 @@ class PerfRing final : public EventRing {
   std::unique_ptr<BackwardReader> backward_;
 };
 
+}  // namespace v0
 }  // namespace dwell

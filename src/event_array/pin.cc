@@ -5,6 +5,7 @@
 #include <cstdio>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr size_t kCpuMaskBytes = 1024;  // 8,192 CPUs
@@ -23,4 +24,5 @@ PinToCpu::~PinToCpu() {
   sched_setaffinity(0, before_.size(), reinterpret_cast<cpu_set_t*>(before_.data()));
 }
 
+}  // namespace v0
 }  // namespace dwell

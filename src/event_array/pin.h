@@ -5,6 +5,7 @@
 #include <vector>
 
 namespace dwell {
+inline namespace v0 {
 
 // While it lives; afterwards the thread may run where it might before.
 class PinToCpu {
@@ -18,4 +19,5 @@ class PinToCpu {
   std::vector<uint8_t> before_;
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -5,6 +5,7 @@
 #include <sys/rseq.h>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 // The assembly below names these numbers.
@@ -204,16 +205,19 @@ PutStep restartable_put(uint32_t cpu, const PreparedPut& put) {
   return static_cast<PutStep>(status);
 }
 
+}  // namespace v0
 }  // namespace dwell
 
 #else  // other architectures use the lock
 
 namespace dwell {
+inline namespace v0 {
 
 bool restartable_sequences_work() { return false; }
 uint32_t restartable_cpu() { return 0; }
 PutStep restartable_put(uint32_t, const PreparedPut&) { return PutStep::kMoved; }
 
+}  // namespace v0
 }  // namespace dwell
 
 #endif

@@ -13,6 +13,7 @@
 #include "ring/layout.h"
 
 namespace dwell {
+inline namespace v0 {
 
 // What the assembly reads, by offset.
 struct PreparedPut {
@@ -55,4 +56,5 @@ uint32_t restartable_cpu();
 
 PutStep restartable_put(uint32_t cpu, const PreparedPut& put);
 
+}  // namespace v0
 }  // namespace dwell

@@ -8,6 +8,7 @@
 #include <ctime>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr int kTidBits = 22;  // PID_MAX_LIMIT on 64-bit kernels
@@ -94,4 +95,5 @@ void release_ring_lock(uint64_t& word) {
   __atomic_compare_exchange_n(&word, &me, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+}  // namespace v0
 }  // namespace dwell

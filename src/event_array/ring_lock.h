@@ -9,6 +9,7 @@
 #include <cstdint>
 
 namespace dwell {
+inline namespace v0 {
 
 enum class LockOutcome { kTaken, kBusy };
 
@@ -19,4 +20,5 @@ void release_ring_lock(uint64_t& word);
 // Identity of the calling thread as it stands in the word; for tests.
 uint64_t own_lock_identity();
 
+}  // namespace v0
 }  // namespace dwell

@@ -13,6 +13,7 @@
 #include "event_array/user_map_fixture.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 TEST(RingLock, IsTakenOverFromAKilledOwner) {
@@ -119,4 +120,5 @@ TEST(LockedMap, ReplacesRestartableSequencesWhereTheyAreOff) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -9,6 +9,7 @@
 #include "ring/layout.h"
 
 namespace dwell {
+inline namespace v0 {
 
 Result<uint64_t> effective_ring_bytes(const RingSizeRequest& request, uint32_t rings,
                                       uint64_t page_bytes) {
@@ -71,4 +72,5 @@ std::optional<std::string> payload_warning(uint64_t max_payload, uint64_t ring_b
   return std::nullopt;
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -9,6 +9,7 @@
 #include "base/result.h"
 
 namespace dwell {
+inline namespace v0 {
 
 inline constexpr uint64_t kDefaultRingBytes = 512 << 10;  // with its page just what mlock_kb allows
 inline constexpr uint64_t kMaxRingBytes = uint64_t{1} << 30;
@@ -44,4 +45,5 @@ Result<Wakeup> effective_wakeup(const WakeupRequest& request, uint64_t ring_byte
 // `kernel`: the kernel's writer, whose LOST record can wedge the ring (docs/ring-abi.md).
 std::optional<std::string> payload_warning(uint64_t max_payload, uint64_t ring_bytes, bool kernel);
 
+}  // namespace v0
 }  // namespace dwell

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr uint64_t kPage = 4096;
@@ -69,4 +70,5 @@ TEST(PayloadWarning, NamesWhatCannotWork) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -6,6 +6,7 @@
 #include "ring/layout.h"
 
 namespace dwell {
+inline namespace v0 {
 
 // Records leave about as they came, so that whole chunks become free again soon.
 struct TimeOrder::Chunk {
@@ -95,4 +96,5 @@ uint64_t TimeOrder::newest_of(uint32_t cpu) const {
   return cpu < newest_.size() ? newest_[cpu] : 0;
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -16,6 +16,7 @@
 #include "ring/record.h"
 
 namespace dwell {
+inline namespace v0 {
 
 struct OrderedRecord {
   uint32_t cpu = 0;
@@ -82,4 +83,5 @@ class TimeOrder {
   uint64_t forced_ = 0;
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -9,6 +9,7 @@
 #include "ring/fake_ring.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 struct Emitted {
@@ -144,4 +145,5 @@ TEST_F(TimeOrderTest, SortsRandomRingsWhoseStampsInvertWithinTheDelay) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

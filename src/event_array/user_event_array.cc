@@ -9,6 +9,7 @@
 #include "event_array/wake_fence.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 // Without membarrier a wake-up may be missed: then nobody sleeps longer than this.
@@ -141,4 +142,5 @@ Status UserEventArray::release_slots() {
   return {};
 }
 
+}  // namespace v0
 }  // namespace dwell

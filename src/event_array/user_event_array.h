@@ -9,6 +9,7 @@
 #include "event_array/user_event_map.h"
 
 namespace dwell {
+inline namespace v0 {
 
 struct UserEventArrayOptions {
   WakeupRequest wakeup{};  // every_n_events: at the latest after so many
@@ -39,4 +40,5 @@ class UserEventArray final : public EventArray {
   Fd epoll_;
 };
 
+}  // namespace v0
 }  // namespace dwell

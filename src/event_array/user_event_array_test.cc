@@ -13,6 +13,7 @@
 #include "event_array/user_map_fixture.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -208,4 +209,5 @@ TEST_P(UserReaderTest, SnapshotsARingThatIsBeingOverwritten) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -17,6 +17,7 @@
 #include "ring/ring_writer.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr int kNotSupported = 524;  // ENOTSUPP of the kernel, which has no name in user space
@@ -310,4 +311,5 @@ UserRingCounts UserEventMap::counts(uint32_t index) const {
           __atomic_load_n(&e.drop_busy, __ATOMIC_RELAXED)};
 }
 
+}  // namespace v0
 }  // namespace dwell

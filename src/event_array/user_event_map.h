@@ -21,6 +21,7 @@
 #include "event_array/user_map_memory.h"
 
 namespace dwell {
+inline namespace v0 {
 
 struct UserEventMapOptions {
   // Of each ring: a power of two and at least a page, or EINVAL. Nothing is rounded here, because a
@@ -109,4 +110,5 @@ class UserEventMap {
   bool fence_self_;  // this process could not register for the reader's fences
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -6,6 +6,7 @@
 #include "event_array/user_map_fixture.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr uint64_t kCurrent = ring::kCurrentCpu;
@@ -300,4 +301,5 @@ TEST_P(UserMapTest, IsNotWedgedByALoss) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -16,6 +16,7 @@
 #include "ring/fake_ring.h"
 
 namespace dwell {
+inline namespace v0 {
 
 inline Bytes numbered(uint64_t id, size_t size = 8) {
   Bytes bytes(std::max<size_t>(size, 8), static_cast<std::byte>(id));
@@ -76,4 +77,5 @@ inline std::string producer_name(const testing::TestParamInfo<bool>& info) {
   return info.param ? "Lock" : "Restartable";
 }
 
+}  // namespace v0
 }  // namespace dwell

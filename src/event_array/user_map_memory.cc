@@ -14,6 +14,7 @@
 #include "event_array/ring_sizes.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -147,4 +148,5 @@ Status UserMapMemory::map_ring(uint32_t index, std::byte* at) {
   return {};
 }
 
+}  // namespace v0
 }  // namespace dwell

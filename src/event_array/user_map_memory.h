@@ -13,6 +13,7 @@
 #include "ring/ring_reader.h"
 
 namespace dwell {
+inline namespace v0 {
 
 // How producers keep out of each other's way; one way per map, chosen when it is created.
 enum class ProducerMode : uint32_t {
@@ -79,4 +80,5 @@ class UserMapMemory {
   std::vector<RingMemory> rings_;
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -9,6 +9,7 @@
 #include "event_array/user_map_fixture.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 constexpr uint64_t kCurrent = ring::kCurrentCpu;
@@ -144,4 +145,5 @@ TEST_P(UserPeerTest, RefusesDescriptorsThatAreNoMap) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -14,6 +14,7 @@
 #include "event_array/user_map_fixture.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -320,4 +321,5 @@ TEST_P(StressTest, ReadersKilledAnywhereLoseNothing) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

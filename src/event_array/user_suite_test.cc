@@ -4,6 +4,7 @@
 #include "event_array/user_event_array.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 template <bool kLock>
@@ -39,4 +40,5 @@ using UserHarnesses = testing::Types<UserHarness<false>, UserHarness<true>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(User, EventArraySuite, UserHarnesses);
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -8,6 +8,7 @@
 #include <atomic>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
@@ -32,4 +33,5 @@ bool fence_producers() {
   return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) || membarrier(MEMBARRIER_CMD_GLOBAL);
 }
 
+}  // namespace v0
 }  // namespace dwell

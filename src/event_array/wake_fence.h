@@ -5,6 +5,7 @@
 #pragma once
 
 namespace dwell {
+inline namespace v0 {
 
 // Once per process, cheap afterwards; again in a forked child. False: this process's producers must
 // fence between publishing and looking at `armed`.
@@ -14,4 +15,5 @@ bool register_producer_for_fences();
 // so that a wake-up may be missed and sleeps must be short.
 bool fence_producers();
 
+}  // namespace v0
 }  // namespace dwell

@@ -2,7 +2,9 @@
 
 #include <cerrno>
 
-namespace dwell::windows {
+namespace dwell {
+inline namespace v0 {
+namespace windows {
 namespace {
 
 constexpr int kNotSupportedErrno = ENOTSUP;
@@ -194,4 +196,6 @@ int PerfBuffer::wait_handle() {
   return array_->fd();
 }
 
-}  // namespace dwell::windows
+}  // namespace windows
+}  // namespace v0
+}  // namespace dwell

@@ -20,7 +20,9 @@
 #include "event_array/user_event_array.h"
 #include "event_array/user_event_map.h"
 
-namespace dwell::windows {
+namespace dwell {
+inline namespace v0 {
+namespace windows {
 
 // Their numbers, those that can occur here. Programs get them negated.
 enum class Code : int {
@@ -119,4 +121,6 @@ class PerfBuffer {
   std::thread thread_;                 // auto mode
 };
 
-}  // namespace dwell::windows
+}  // namespace windows
+}  // namespace v0
+}  // namespace dwell

@@ -8,7 +8,9 @@
 
 #include "event_array/user_map_fixture.h"
 
-namespace dwell::windows {
+namespace dwell {
+inline namespace v0 {
+namespace windows {
 namespace {
 
 using namespace std::chrono_literals;
@@ -272,4 +274,6 @@ TEST_F(BufferTest, ReopensWhereTheLastOneStopped) {
 }
 
 }  // namespace
-}  // namespace dwell::windows
+}  // namespace windows
+}  // namespace v0
+}  // namespace dwell

@@ -172,7 +172,7 @@ void write_row(JsonWriter& out, const Profile& profile, const Row& row) {
   out.field("class", wait_class_name(row.wait_class));
   out.field("cause", profile.text(row.cause));
   out.field("state", row.state);
-  out.field("censored", censored_name(row));
+  out.field("censored", censored_name(row.censored_left, row.censored_right));
   out.field("overflow", row.overflow);
   out.field("count", row.count);
   out.field("total_ns", row.total_ns());
@@ -182,6 +182,32 @@ void write_row(JsonWriter& out, const Profile& profile, const Row& row) {
   out.key("histogram");
   write_histogram(out, row);
   out.end_object();
+}
+
+void write_timeline(JsonWriter& out, const Profile& profile) {
+  out.break_line();
+  out.key("timeline");
+  if (profile.timeline_min_ns) {
+    out.begin_object();
+    out.field("min_ns", *profile.timeline_min_ns);
+    out.end_object();
+  } else {
+    out.null();
+  }
+  write_table(out, "intervals", profile.timeline, [&](const Interval& interval) {
+    out.begin_object();
+    out.field("thread", interval.thread);
+    out.field("stack", interval.stack);
+    out.field("class", wait_class_name(interval.wait_class));
+    out.field("cause", profile.text(interval.cause));
+    out.field("state", interval.state);
+    out.field("censored", censored_name(interval.censored_left, interval.censored_right));
+    out.field("cpu", interval.cpu);
+    out.field("start_ns", interval.start_ns);
+    out.field("blocked_ns", interval.blocked_ns);
+    out.field("run_queue_ns", interval.run_queue_ns);
+    out.end_object();
+  });
 }
 
 void write_findings(JsonWriter& out, const Profile& profile) {
@@ -228,6 +254,7 @@ std::string json(const Profile& profile) {
   write_frames(out, profile);
   write_threads(out, profile);
   write_table(out, "rows", profile.rows, [&](const Row& row) { write_row(out, profile, row); });
+  write_timeline(out, profile);
   write_findings(out, profile);
   out.end_object();
   std::string document = std::move(out).take();

@@ -30,6 +30,22 @@ TEST(Json, HasOnlyIndexesThatExist) {
     EXPECT_EQ(row["total_ns"].get<uint64_t>(),
               row["blocked_ns"].get<uint64_t>() + row["run_queue_ns"].get<uint64_t>());
   }
+  EXPECT_EQ(d["intervals"].size(), 50u);
+  for (const json& interval : d["intervals"]) {
+    EXPECT_LT(interval["thread"], d["threads"].size());
+    EXPECT_LT(interval["stack"], d["stacks"].size());
+    EXPECT_GE(interval["start_ns"], d["window"]["start_ns"]);
+  }
+}
+
+TEST(Json, TellsARecordingWithoutATimelineFromOneWhereNothingWasLong) {
+  Profile profile = small_profile();
+  profile.timeline.clear();
+  const json empty = json::parse(dwell::json(profile));
+  EXPECT_EQ(empty["timeline"]["min_ns"], 1'000'000);
+  EXPECT_TRUE(empty["intervals"].empty());
+  profile.timeline_min_ns.reset();
+  EXPECT_TRUE(json::parse(dwell::json(profile))["timeline"].is_null());
 }
 
 TEST(Json, KeepsControlBytesAndReplacesInvalidUtf8) {

@@ -231,7 +231,8 @@ void PprofWriter::put_sample(const Row& row) {
   put_label(sample, label_.wait_class, classes_[static_cast<size_t>(row.wait_class)]);
   put_label(sample, label_.cause, string(row.cause));
   if (row.censored_left || row.censored_right)
-    put_label(sample, label_.censored, string(censored_name(row)));
+    put_label(sample, label_.censored,
+              string(censored_name(row.censored_left, row.censored_right)));
   if (row.overflow) put_label(sample, label_.overflow, string("yes"));
 }
 

@@ -148,6 +148,24 @@ Profile small_profile() {
   add(second, stacks.epoll, "epoll_wait", kInterruptible, 1, 3'500 * kMs, 0, true);
   add(kernel, stacks.kernel_thread, "kernel thread", kIdleKthread, 1, 9 * kSecond, 0, true);
   add_facts(b);
+  b.facts().timeline_min_ns = 1 * kMs;
+  b.facts().timeline = {{.thread = first,
+                         .stack = stacks.fsync,
+                         .cause = b.string("fsync"),
+                         .wait_class = kIo,
+                         .state = 2,
+                         .cpu = 1,
+                         .start_ns = 102 * kSecond,
+                         .blocked_ns = 300 * kMs,
+                         .run_queue_ns = 2 * kMs},
+                        {.thread = second,
+                         .stack = stacks.epoll,
+                         .cause = b.string("epoll_wait"),
+                         .wait_class = kInterruptible,
+                         .censored_right = true,
+                         .state = 1,
+                         .start_ns = 106'500 * kMs,
+                         .blocked_ns = 3'500 * kMs}};
   return std::move(b).finish();
 }
 

@@ -32,9 +32,9 @@ const char* frame_kind_name(FrameKind kind) { return word(kFrameKinds, kind); }
 const char* thread_end_name(ThreadEnd end) { return word(kThreadEnds, end); }
 const char* view_name(View view) { return word(kViews, view); }
 
-const char* censored_name(const Row& row) {
-  if (row.censored_left) return row.censored_right ? "both" : "left";
-  return row.censored_right ? "right" : "no";
+const char* censored_name(bool left, bool right) {
+  if (left) return right ? "both" : "left";
+  return right ? "right" : "no";
 }
 
 std::string_view module_text(const Profile& profile, const Module& module) {

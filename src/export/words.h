@@ -20,8 +20,8 @@ const char* module_kind_name(ModuleKind kind);
 const char* resolution_name(Resolution how);
 const char* frame_kind_name(FrameKind kind);
 const char* thread_end_name(ThreadEnd end);
-const char* censored_name(const Row& row);  // "no", "left", "right", "both"
-const char* view_name(View view);           // "off_cpu", "blocked", "run_queue"
+const char* censored_name(bool left, bool right);  // "no", "left", "right", "both"
+const char* view_name(View view);                  // "off_cpu", "blocked", "run_queue"
 
 uint64_t time_of(const Row& row, View view);
 

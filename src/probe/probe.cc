@@ -107,6 +107,8 @@ void Probe::Impl::set_config() {
   config.max_ns = options.max_ns;
   config.verify_every = options.verify_every;
   config.renames_max = options.renames_max;
+  config.timeline = options.timeline_min_ns.has_value();
+  config.timeline_min_ns = options.timeline_min_ns.value_or(0);
   if (options.signatures) {
     config.sched_text_start = options.sched_text_start;
     config.sched_text_end = options.sched_text_end;
@@ -125,6 +127,7 @@ void Probe::Impl::size_maps() {
   bpf_map__set_max_entries(object->map("threads"),
                            power_of_two_at_least(options.thread_ring_bytes, page));
   bpf_map__set_max_entries(object->map("samples"), power_of_two_at_least(kSampleRingBytes, page));
+  bpf_map__set_autocreate(object->map("timeline"), options.timeline_min_ns.has_value());
   if (!features.allocates_lazily) return;
   bpf_map__set_map_flags(object->map("known_stacks"), BPF_F_NO_PREALLOC);
   bpf_map__set_map_flags(object->map("signatures"), BPF_F_NO_PREALLOC);
@@ -174,6 +177,7 @@ Status Probe::Impl::load(Build build, LoadLog& log) {
   maps.threads = object->map_fd("threads");
   maps.samples = object->map_fd("samples");
   maps.signatures = object->map_fd("signatures");
+  if (options.timeline_min_ns) maps.timeline = object->map_fd("timeline");
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,9 @@ struct ProbeOptions {
   uint32_t stack_ring_bytes = 16 << 20;
   uint32_t thread_ring_bytes = 4 << 20;
   bool signatures = true;
+  // Single intervals of at least this through ProbeMaps::timeline; none: that map is not created
+  // and no code of it is loaded.
+  std::optional<uint64_t> timeline_min_ns{};
   bool raw = false;               // raw tracepoints even where typed ones work
   uint64_t sched_text_start = 0;  // addresses of the scheduler's code, 0 if the kernel hides them
   uint64_t sched_text_end = 0;
@@ -54,6 +58,7 @@ struct ProbeMaps {
   int threads = -1;
   int samples = -1;
   int signatures = -1;
+  int timeline = -1;  // perf event array; -1 without a timeline
 };
 
 class Probe {

@@ -319,5 +319,36 @@ TEST_F(ProbeRootTest, RefusesMoreTargetsThanItHasRoomFor) {
   EXPECT_THAT(status.error().message, HasSubstr("too many targets"));
 }
 
+// Bytes of this process's programs as the kernel keeps them, and its perf event arrays.
+std::pair<uint64_t, size_t> weight_of(const Probe&) {
+  uint64_t bytes = 0;
+  size_t arrays = 0;
+  for (const int fd : bpf_descriptors("bpf-prog")) {
+    bpf_prog_info info = {};
+    uint32_t size = sizeof info;
+    if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0) bytes += info.xlated_prog_len;
+  }
+  for (const int fd : bpf_descriptors("bpf-map")) {
+    bpf_map_info info = {};
+    uint32_t size = sizeof info;
+    if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0)
+      arrays += info.type == BPF_MAP_TYPE_PERF_EVENT_ARRAY;
+  }
+  return {bytes, arrays};
+}
+
+TEST_F(ProbeRootTest, LoadsNothingOfTheTimelineUnlessAsked) {
+  for (const bool raw : {false, true}) {
+    options_.raw = raw;
+    options_.timeline_min_ns.reset();
+    const auto [bytes, arrays] = weight_of(ready(options_, std::vector<Target>{}));
+    options_.timeline_min_ns = 0;
+    const auto [more_bytes, more_arrays] = weight_of(ready(options_, std::vector<Target>{}));
+    EXPECT_EQ(arrays, 0u);
+    EXPECT_EQ(more_arrays, 1u);
+    EXPECT_LT(bytes, more_bytes);
+  }
+}
+
 }  // namespace
 }  // namespace dwell::probe

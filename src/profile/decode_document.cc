@@ -89,6 +89,7 @@ class DocumentReader {
     DWELL_TRY(read_processes());
     DWELL_TRY(read_threads());
     DWELL_TRY(read_rows());
+    DWELL_TRY(read_timeline());
     DWELL_TRY(read_findings());
     if (!sums_fit(out_)) return damaged("times add up to more than 2^63 ns");
     return std::move(out_);
@@ -105,6 +106,7 @@ class DocumentReader {
   Status read_processes();
   Status read_threads();
   Status read_rows();
+  Status read_timeline();
   Status read_findings();
 
   file::Document& in_;
@@ -280,6 +282,47 @@ Status DocumentReader::read_rows() {
   }
   if (next_count != r.histogram_counts_size())
     return damaged("histogram counts that belong to no row");
+  return {};
+}
+
+// Whether `interval` lies in the window and, of one thread, not before `previous`.
+bool in_place(const Interval& interval, const Interval* previous, const Window& window) {
+  if (interval.start_ns < window.start_ns || interval.start_ns > window.end_ns) return false;
+  const uint64_t left = window.end_ns - interval.start_ns;
+  if (interval.blocked_ns > left || interval.run_queue_ns > left - interval.blocked_ns)
+    return false;
+  return previous == nullptr || std::pair(previous->thread, previous->start_ns) <=
+                                    std::pair(interval.thread, interval.start_ns);
+}
+
+Status DocumentReader::read_timeline() {
+  if (!in_.has_timeline()) return {};
+  const file::Timeline& t = in_.timeline();
+  if (!same_length(kIntervalsMax, t.thread(), t.stack(), t.cause(), t.wait_class(), t.flags(),
+                   t.state(), t.cpu(), t.start_step_ns(), t.blocked_ns(), t.run_queue_ns()))
+    return damaged("the columns of the timeline differ in length or are too long");
+  out_.timeline_min_ns = t.min_ns();
+  out_.timeline.reserve(static_cast<size_t>(t.thread_size()));
+  uint64_t start_ns = out_.window.start_ns;
+  for (int i = 0; i < t.thread_size(); ++i) {
+    start_ns += static_cast<uint64_t>(t.start_step_ns(i));
+    Interval interval{.thread = t.thread(i),
+                      .stack = t.stack(i),
+                      .cause = t.cause(i),
+                      .censored_left = (t.flags(i) & 1) != 0,
+                      .censored_right = (t.flags(i) & 2) != 0,
+                      .state = t.state(i),
+                      .cpu = t.cpu(i),
+                      .start_ns = start_ns,
+                      .blocked_ns = t.blocked_ns(i),
+                      .run_queue_ns = t.run_queue_ns(i)};
+    if (interval.thread >= out_.threads.size() || interval.stack >= out_.stacks.size() ||
+        !is_string(interval.cause) || t.flags(i) > 3 ||
+        !to_enum(t.wait_class(i), WaitClass::kRunnable, interval.wait_class) ||
+        !in_place(interval, out_.timeline.empty() ? nullptr : &out_.timeline.back(), out_.window))
+      return damaged(fmt::format("interval {} of the timeline", i));
+    out_.timeline.push_back(interval);
+  }
   return {};
 }
 

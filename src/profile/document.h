@@ -25,13 +25,14 @@ constexpr uint64_t kStacksMax = 1 << 24;
 constexpr uint64_t kProcessesMax = 1 << 20;
 constexpr uint64_t kThreadsMax = 1 << 22;
 constexpr uint64_t kRowsMax = 1 << 25;
+constexpr uint64_t kIntervalsMax = 1 << 24;
 constexpr uint64_t kLossesMax = 1 << 12;
 constexpr uint64_t kUnresolvedMax = 1 << 20;
 constexpr uint64_t kOptionsMax = 1 << 12;
 constexpr uint64_t kWarningsMax = 1 << 16;
 
-// Whether every sum over the rows and over the threads fits into 63 bits, so that no output has to
-// think about overflow. 292 years of thread time.
+// Whether every sum over the rows, the threads and the timeline fits into 63 bits, so that no
+// output has to think about overflow. 292 years of thread time.
 bool sums_fit(const Profile& profile);
 
 // Whether decode will take what encode makes of this: a recording that nobody can read must not

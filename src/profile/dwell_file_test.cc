@@ -43,6 +43,10 @@ TEST(DwellFile, GivesBackWhatWasWritten) {
     ASSERT_EQ(again->rows.size(), profile.rows.size());
     for (size_t i = 0; i < profile.rows.size(); ++i)
       ASSERT_EQ(again->rows[i].histogram, profile.rows[i].histogram);
+    ASSERT_EQ(again->timeline.size(), profile.timeline.size());
+    ASSERT_EQ(again->timeline_min_ns, profile.timeline_min_ns);
+    for (size_t i = 0; i < profile.timeline.size(); ++i)
+      ASSERT_EQ(again->timeline[i].end_ns(), profile.timeline[i].end_ns());
     ASSERT_EQ(totals(*again).threads.alive_ns, totals(profile).threads.alive_ns);
   }
 }
@@ -173,6 +177,20 @@ TEST(Document, RefusesEveryBrokenPromise) {
        [](auto& d) { d.mutable_rows()->mutable_histogram_counts()->RemoveLast(); }},
       {"histogram count left over", [](auto& d) { d.mutable_rows()->add_histogram_counts(1); }},
       {"histogram count zero", [](auto& d) { d.mutable_rows()->set_histogram_counts(0, 0); }},
+      {"interval thread", [&](auto& d) { d.mutable_timeline()->set_thread(49, far); }},
+      {"interval stack", [&](auto& d) { d.mutable_timeline()->set_stack(0, far); }},
+      {"interval cause", [&](auto& d) { d.mutable_timeline()->set_cause(0, far); }},
+      {"interval class", [](auto& d) { d.mutable_timeline()->set_wait_class(0, 18); }},
+      {"interval flags", [](auto& d) { d.mutable_timeline()->set_flags(0, 4); }},
+      {"interval columns", [](auto& d) { d.mutable_timeline()->add_cpu(1); }},
+      {"interval before the window",
+       [](auto& d) { d.mutable_timeline()->set_start_step_ns(0, -1); }},
+      {"interval that ends after the window",
+       [](auto& d) { d.mutable_timeline()->set_blocked_ns(0, 1ll << 60); }},
+      {"interval whose length wraps",
+       [](auto& d) { d.mutable_timeline()->set_run_queue_ns(0, UINT64_MAX); }},
+      {"intervals out of order",
+       [](auto& d) { d.mutable_timeline()->set_thread(0, d.timeline().thread(49) + 1); }},
       {"unresolved module", [&](auto& d) { d.mutable_unresolved(0)->set_module(far); }},
       {"too many options",
        [](auto& d) {

@@ -26,7 +26,7 @@ class BoundedSum {
 }  // namespace
 
 bool sums_fit(const Profile& profile) {
-  BoundedSum rows, counts, max, threads, books, schedstat, intervals;
+  BoundedSum rows, counts, max, threads, books, schedstat, intervals, timeline;
   for (const Row& row : profile.rows) {
     rows.add(row.blocked_ns);
     rows.add(row.run_queue_ns);
@@ -46,8 +46,12 @@ bool sums_fit(const Profile& profile) {
     schedstat.add(thread.schedstat->on_cpu_ns);
     schedstat.add(thread.schedstat->run_queue_ns);
   }
+  for (const Interval& interval : profile.timeline) {
+    timeline.add(interval.blocked_ns);
+    timeline.add(interval.run_queue_ns);
+  }
   return rows.fits() && counts.fits() && max.fits() && threads.fits() && books.fits() &&
-         schedstat.fits() && intervals.fits();
+         schedstat.fits() && intervals.fits() && timeline.fits();
 }
 
 Status check_encodable(const Profile& profile) {
@@ -63,6 +67,7 @@ Status check_encodable(const Profile& profile) {
                         {"processes", profile.processes.size(), kProcessesMax},
                         {"threads", profile.threads.size(), kThreadsMax},
                         {"rows", profile.rows.size(), kRowsMax},
+                        {"intervals", profile.timeline.size(), kIntervalsMax},
                         {"losses", profile.losses.size(), kLossesMax},
                         {"unresolved modules", profile.unresolved.size(), kUnresolvedMax},
                         {"options", profile.options.size(), kOptionsMax},

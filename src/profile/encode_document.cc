@@ -117,6 +117,24 @@ void put_row(const Row& row, file::Rows& out) {
   out.add_histogram_mask(mask);
 }
 
+void put_timeline(const Profile& profile, file::Timeline& out) {
+  out.set_min_ns(*profile.timeline_min_ns);
+  uint64_t before = profile.window.start_ns;
+  for (const Interval& interval : profile.timeline) {
+    out.add_thread(interval.thread);
+    out.add_stack(interval.stack);
+    out.add_cause(interval.cause);
+    out.add_wait_class(static_cast<uint32_t>(interval.wait_class));
+    out.add_flags(uint32_t{interval.censored_left} | uint32_t{interval.censored_right} << 1);
+    out.add_state(interval.state);
+    out.add_cpu(interval.cpu);
+    out.add_start_step_ns(static_cast<int64_t>(interval.start_ns - before));
+    out.add_blocked_ns(interval.blocked_ns);
+    out.add_run_queue_ns(interval.run_queue_ns);
+    before = interval.start_ns;
+  }
+}
+
 void put_findings(const Profile& profile, file::Document& out) {
   for (const Loss& loss : profile.losses) {
     file::Loss& l = *out.add_losses();
@@ -150,6 +168,7 @@ Result<std::string> encode_document(const Profile& profile) {
   for (const Process& process : profile.processes) put_process(process, *document.add_processes());
   for (const Thread& thread : profile.threads) put_thread(thread, *document.add_threads());
   for (const Row& row : profile.rows) put_row(row, *document.mutable_rows());
+  if (profile.timeline_min_ns) put_timeline(profile, *document.mutable_timeline());
   put_findings(profile, document);
   const size_t bytes = document.ByteSizeLong();
   if (bytes > kDocumentBytesMax)

@@ -150,6 +150,23 @@ struct Row {
   uint64_t total_ns() const { return blocked_ns + run_queue_ns; }
 };
 
+// One off-CPU interval of `record --timeline`, cut to the window.
+struct Interval {
+  uint32_t thread = 0;  // into Profile::threads
+  uint32_t stack = 0;   // into Profile::stacks
+  StringId cause = 0;
+  WaitClass wait_class = WaitClass::kNone;
+  bool censored_left = false;
+  bool censored_right = false;
+  uint32_t state = 0;
+  uint32_t cpu = 0;  // on which it ended
+  uint64_t start_ns = 0;
+  uint64_t blocked_ns = 0;    // from the start until it was woken,
+  uint64_t run_queue_ns = 0;  // and from then until it ran
+
+  uint64_t end_ns() const { return start_ns + blocked_ns + run_queue_ns; }
+};
+
 // A counter of C.13: what was lost, degraded or left out. Present even when zero.
 struct Loss {
   std::string name;     // "rows_full": stable, documented in docs/losses.md
@@ -190,7 +207,9 @@ struct Profile {
   std::vector<Stack> stacks;
   std::vector<Process> processes;
   std::vector<Thread> threads;
-  std::vector<Row> rows;  // sorted by total, longest first
+  std::vector<Row> rows;                    // sorted by total, longest first
+  std::optional<uint64_t> timeline_min_ns;  // none: recorded without a timeline
+  std::vector<Interval> timeline;           // by thread, then by start
   std::vector<Loss> losses;
   std::vector<UnresolvedModule> unresolved;
   std::vector<std::string> warnings;

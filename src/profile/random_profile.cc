@@ -27,6 +27,7 @@ class Maker {
     std::vector<Row> rows = make_rows();
     balance_books(rows);
     for (const Row& row : rows) builder_.add(row);
+    make_timeline(rows);
     return std::move(builder_).finish();
   }
 
@@ -45,6 +46,7 @@ class Maker {
   void make_threads();
   std::vector<Row> make_rows();
   void balance_books(const std::vector<Row>& rows);
+  void make_timeline(const std::vector<Row>& rows);
 
   const RandomProfileOptions& options_;
   std::mt19937_64 random_;
@@ -167,6 +169,29 @@ std::vector<Row> Maker::make_rows() {
     row.histogram[10 + below(5)] = static_cast<uint32_t>(row.count);
   }
   return rows;
+}
+
+void Maker::make_timeline(const std::vector<Row>& rows) {
+  if (options_.intervals == 0 || rows.empty()) return;
+  Profile& facts = builder_.facts();
+  facts.timeline_min_ns = below(2) * 1'000'000;
+  for (size_t i = 0; i < options_.intervals; ++i) {
+    const Row& row = rows[below(rows.size())];
+    facts.timeline.push_back({.thread = row.thread,
+                              .stack = row.stack,
+                              .cause = row.cause,
+                              .wait_class = row.wait_class,
+                              .censored_left = row.censored_left,
+                              .censored_right = row.censored_right,
+                              .state = row.state,
+                              .cpu = static_cast<uint32_t>(below(2)),
+                              .start_ns = 100 * kSecond + below(30 * kSecond),
+                              .blocked_ns = below(kSecond),
+                              .run_queue_ns = below(kSecond)});
+  }
+  std::ranges::sort(facts.timeline, {}, [](const Interval& interval) {
+    return std::pair(interval.thread, interval.start_ns);
+  });
 }
 
 void Maker::balance_books(const std::vector<Row>& rows) {

@@ -19,6 +19,7 @@ struct RandomProfileOptions {
   size_t stacks = 40;
   size_t rows = 120;
   size_t depth_max = 30;
+  size_t intervals = 50;  // of the timeline; 0: none
   bool hostile_names = false;
 };
 

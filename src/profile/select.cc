@@ -117,6 +117,12 @@ class Copier {
     row.cause = string(row.cause);
     to_.add(row);
   }
+  void interval(Interval interval) {
+    interval.thread = threads_[interval.thread];
+    interval.stack = stack(interval.stack);
+    interval.cause = string(interval.cause);
+    to_.facts().timeline.push_back(interval);
+  }
   // The row stays out; the books of its thread say so. Overflow rows are in nobody's books.
   void leave_out(const Row& row) {
     if (row.overflow) return;
@@ -133,6 +139,7 @@ class Copier {
     to.target = from_.target;
     to.options = from_.options;
     to.window = from_.window;
+    to.timeline_min_ns = from_.timeline_min_ns;
     to.losses = from_.losses;
     to.warnings = from_.warnings;
     to.kernel_memory_bytes = from_.kernel_memory_bytes;
@@ -181,15 +188,21 @@ Result<Profile> select(const Profile& profile, const Selection& selection) {
         matches(selection.threads, profile.text(thread.comm), thread.tid))
       copier.thread(i);
   }
+  const auto is_wanted = [&](const auto& wait) {
+    return matches(selection.classes, wait_class_name(wait.wait_class)) &&
+           matches(selection.causes, profile.text(wait.cause));
+  };
   for (const Row& row : profile.rows) {
     if (!copier.has_thread(row.thread)) continue;
-    if (matches(selection.classes, wait_class_name(row.wait_class)) &&
-        matches(selection.causes, profile.text(row.cause))) {
+    if (is_wanted(row)) {
       copier.row(row);
     } else {
       copier.leave_out(row);
     }
   }
+  // Threads keep their order, and so does the timeline.
+  for (const Interval& interval : profile.timeline)
+    if (copier.has_thread(interval.thread) && is_wanted(interval)) copier.interval(interval);
   copier.unresolved();
   Profile selected = std::move(copier).finish();
   note_selection(selected, selection);

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "profile/document.h"
 #include "profile/dwell_file.h"
 #include "profile/random_profile.h"
 
@@ -52,6 +53,20 @@ TEST(Select, KeepsTheBooksWholeWhenRowsGo) {
   EXPECT_EQ(part.threads.alive_ns, all.threads.alive_ns);
   EXPECT_EQ(part.off_cpu_ns + part.threads.filtered_ns, part.threads.off_cpu_ns());
   EXPECT_EQ(part.residual_ns, 0);
+}
+
+TEST(Select, KeepsTheIntervalsOfTheRowsItKeeps) {
+  const Profile part =
+      select(everything(), {.processes = {"process1"}, .causes = {"futex"}}).value();
+  size_t expected = 0;
+  for (const Interval& interval : everything().timeline)
+    expected += everything().threads[interval.thread].process == 1 &&
+                everything().text(interval.cause) == "futex";
+  ASSERT_GT(expected, 0u);
+  EXPECT_EQ(part.timeline.size(), expected);
+  EXPECT_EQ(part.timeline_min_ns, everything().timeline_min_ns);
+  for (const Interval& interval : part.timeline) EXPECT_EQ(part.text(interval.cause), "futex");
+  EXPECT_TRUE(encode_document(part)) << "in order, and every index is good";
 }
 
 TEST(Select, CarriesNoStackThatNobodyUses) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 // Copies words that a live writer may be overwriting: what was overwritten is cut off afterwards,
@@ -78,4 +79,5 @@ const Record* BackwardReader::next() {
   return &record_;
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -15,6 +15,7 @@
 #include "ring/ring_reader.h"
 
 namespace dwell {
+inline namespace v0 {
 
 class BackwardReader {
  public:
@@ -45,4 +46,5 @@ class BackwardReader {
   uint64_t torn_bytes_ = 0;
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -5,6 +5,7 @@
 #include "ring/fake_ring.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 Bytes numbered(uint64_t id, size_t payload) {
@@ -114,4 +115,5 @@ TEST(BackwardReader, StopsAtBytesThatAreNoRecord) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

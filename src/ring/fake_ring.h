@@ -11,6 +11,7 @@
 #include "ring/ring_reader.h"
 
 namespace dwell {
+inline namespace v0 {
 
 using Bytes = std::vector<std::byte>;
 
@@ -124,4 +125,5 @@ inline bool starts_with(const Bytes& bytes, const Bytes& front) {
   return bytes.size() >= front.size() && std::equal(front.begin(), front.end(), bytes.begin());
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace dwell::ring {
+namespace dwell {
+inline namespace v0 {
+namespace ring {
 
 // Private to user-space rings; the kernel leaves these bytes zero. Each group has a cache line of
 // its own, because different parties write them.
@@ -173,4 +175,6 @@ static_assert(sample_record_size(0) == 16 && sample_record_size(4) == 16);
 static_assert(sample_record_size(5) == 24 && sample_record_size(13) == 32);
 static_assert(sample_record_size(kMaxPayload) == kMaxRecord);
 
-}  // namespace dwell::ring
+}  // namespace ring
+}  // namespace v0
+}  // namespace dwell

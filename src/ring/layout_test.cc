@@ -4,7 +4,9 @@
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 
-namespace dwell::ring {
+namespace dwell {
+inline namespace v0 {
+namespace ring {
 namespace {
 
 TEST(Layout, IsTheKernelsOwn) {
@@ -44,4 +46,6 @@ TEST(Layout, RoundsSamplesAsTheKernelDoes) {
 }
 
 }  // namespace
-}  // namespace dwell::ring
+}  // namespace ring
+}  // namespace v0
+}  // namespace dwell

@@ -11,6 +11,7 @@
 #include "ring/layout.h"
 
 namespace dwell {
+inline namespace v0 {
 
 // Events already told, as a producer or an observer at `head` sees it. Forward rings only.
 inline uint64_t reported_loss(const ring::MetaExtension& extension, uint64_t head) {
@@ -32,4 +33,5 @@ inline void prepare_loss_report(ring::MetaExtension& extension, uint64_t reporte
   __atomic_store_n(&extension.report_new, next, __ATOMIC_RELEASE);
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -9,6 +9,7 @@
 #include "ring/loss_report.h"
 
 namespace dwell {
+inline namespace v0 {
 
 struct Placement {
   enum class Kind {
@@ -53,4 +54,5 @@ inline Placement place_sample(const ring::MetaPage& meta, uint64_t data_size,
   return p;
 }
 
+}  // namespace v0
 }  // namespace dwell

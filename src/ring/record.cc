@@ -3,6 +3,7 @@
 #include <cstring>
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 using ring::SampleField;
@@ -162,4 +163,5 @@ std::optional<std::span<const std::byte>> length_prefixed(std::span<const std::b
   return bytes.first(length);
 }
 
+}  // namespace v0
 }  // namespace dwell

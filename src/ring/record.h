@@ -12,6 +12,7 @@
 #include "ring/layout.h"
 
 namespace dwell {
+inline namespace v0 {
 
 // Header by value (read once: the memory may change under us), body as one contiguous borrow.
 // `body` starts 8-byte aligned and lives until the batch that gave it moves the tail past it.
@@ -113,4 +114,5 @@ std::optional<T> payload_as(const Sample& sample) {
   return value;
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -5,6 +5,7 @@
 #include "ring/fake_ring.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 Record view(const Bytes& bytes) {
@@ -203,4 +204,5 @@ TEST(Payload, TakesItsLengthFromItsFirstWord) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -6,6 +6,7 @@
 #include <cstring>
 
 namespace dwell {
+inline namespace v0 {
 
 Result<RingReader> RingReader::create(const RingMemory& memory) {
   if (memory.meta == nullptr || memory.data == nullptr)
@@ -108,4 +109,5 @@ void RingReader::count_other(const Record& record) {
   if (const auto lost = lost_count(record)) counts_.lost += *lost;
 }
 
+}  // namespace v0
 }  // namespace dwell

@@ -19,6 +19,7 @@
 #include "ring/record.h"
 
 namespace dwell {
+inline namespace v0 {
 
 // Where a ring lies. Borrowed: must outlive the reader or writer made from it.
 struct RingMemory {
@@ -189,4 +190,5 @@ uint64_t RingReader::drain(const Budget& budget, Consume&& consume) {
   return records;
 }
 
+}  // namespace v0
 }  // namespace dwell

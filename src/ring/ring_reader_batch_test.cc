@@ -8,6 +8,7 @@
 #include "ring/fake_ring.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 void put_samples(FakeRing& ring, uint32_t n, size_t payload = 20) {
@@ -165,4 +166,5 @@ TEST(Batch, HandsRecordsFromThreadToThread) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -8,6 +8,7 @@
 #include "ring/fake_ring.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 Bytes header_only(uint16_t size, uint32_t type = ring::kRecordSample) {
@@ -147,4 +148,5 @@ TEST(DamagedRing, EndsAndStaysInsideForArbitraryBytesAndPositions) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

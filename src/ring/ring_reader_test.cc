@@ -8,6 +8,7 @@
 #include "ring/fake_ring.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 TEST(RingReader, FindsNothingInAnEmptyRing) {
@@ -294,4 +295,5 @@ TEST(RingReader, GivesBackAMillionRandomRecords) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

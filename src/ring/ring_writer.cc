@@ -7,6 +7,7 @@
 #include "ring/placement.h"
 
 namespace dwell {
+inline namespace v0 {
 
 SamplePlan plan_sample(uint64_t payload_bytes, bool exact_length) {
   SamplePlan plan;
@@ -124,4 +125,5 @@ uint64_t RingWriter::free_bytes() const {
   return free_bytes_at(*memory_.meta, memory_.data_size, own_head());
 }
 
+}  // namespace v0
 }  // namespace dwell

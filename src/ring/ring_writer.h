@@ -15,6 +15,7 @@
 #include "ring/ring_reader.h"
 
 namespace dwell {
+inline namespace v0 {
 
 struct WriterOptions {
   bool backward = false;     // overwrite the oldest instead of refusing the newest
@@ -79,4 +80,5 @@ class RingWriter {
   WriterOptions options_;
 };
 
+}  // namespace v0
 }  // namespace dwell

@@ -11,6 +11,7 @@
 #include "ring/loss_report.h"
 
 namespace dwell {
+inline namespace v0 {
 namespace {
 
 RingWriter writer_of(FakeRing& ring, const WriterOptions& options = {}) {
@@ -283,4 +284,5 @@ TEST(RingWriter, HandsOverToAReaderOnAnotherThread) {
 }
 
 }  // namespace
+}  // namespace v0
 }  // namespace dwell

@@ -159,8 +159,8 @@ test('everything can be done with the keyboard alone', async () => {
     await report.keys('Tab');
     tabbed.push(await report.focused());
   }
-  const stops = ['losses', 'warnings', 'grouping', 'search', 'regex', 'flip', 'flame', 'threads',
-                 'stacks'];
+  const stops = ['losses', 'warnings', 'grouping', 'search', 'regex', 'flip', 'flame', 'timeline',
+                 'threads', 'stacks'];
   assert.deepEqual(tabbed.filter((id) => stops.includes(id)), stops, 'order of the Tab key');
   await report.keys('/');
   assert.equal(await report.focused(), 'search');
@@ -180,6 +180,67 @@ test('everything can be done with the keyboard alone', async () => {
   await report.keys('Escape');
   assert.equal(await report.count('dialog'), 0);
   assert.equal(await report.shown_ns(), small.totals.blocked_ns);
+  await report.close();
+});
+
+test('the timeline shows single waits, for the keys and for the pointer', async () => {
+  const report = await browser.open(smallPage);
+  const span = () => report.page.locator('#timeline-span').evaluate(
+    (element) => [Number(element.dataset.from), Number(element.dataset.to)]);
+  const {window, intervals, threads} = small;
+  assert.deepEqual(await span(), [0, window.length_ns]);
+  const spoken = () => report.text('#timeline-spoken');
+  await report.keys('l', 'ArrowDown', 'ArrowRight');
+  assert.equal(await report.focused(), 'timeline');
+  const told = await spoken();
+  const wait = intervals.find((x) => told.startsWith(`${x.cause}, `) &&
+    told.includes(`At: ${((x.start_ns - window.start_ns) / 1e6).toFixed(3)} ms`));
+  assert.ok(wait, told);
+  assert.ok(told.includes(`(${threads[wait.thread].tid})`), told);
+  await report.keys('ArrowRight');
+  assert.notEqual(await spoken(), told);
+  await report.keys('ArrowLeft');
+  assert.equal(await spoken(), told);
+  await report.keys('+', '+');
+  const [from, to] = await span();
+  assert.equal(to - from, window.length_ns / 4);
+  const at = wait.start_ns - window.start_ns;
+  assert.ok(from <= at && at <= to, 'the wait stays in sight');
+  await report.keys('Enter');
+  assert.equal(await report.count('#threads .grid-row.selected'), 1);
+  await report.page.reload();
+  await report.settled();
+  assert.deepEqual(await span(), [from, to], 'a reload keeps the span');
+  await report.keys('l', 'Escape', 'c');
+  assert.deepEqual(await span(), [0, window.length_ns]);
+
+  const canvas = report.page.locator('.timeline-canvas');
+  await canvas.scrollIntoViewIfNeeded();
+  const box = await canvas.boundingBox();
+  const x = (share) => box.x + 190 + share * (box.width - 190);
+  await report.page.mouse.move(x(0.25), box.y + 60);
+  await report.page.mouse.down();
+  await report.page.mouse.move(x(0.5), box.y + 64, {steps: 4});
+  await report.page.mouse.up();
+  const [drawnFrom, drawnTo] = await span();
+  assert.ok(Math.abs(drawnFrom / window.length_ns - 0.25) < 0.01, `from ${drawnFrom}`);
+  assert.ok(Math.abs(drawnTo / window.length_ns - 0.5) < 0.01, `to ${drawnTo}`);
+  await report.page.mouse.move(x(0.5), box.y + 26 + 24 * 3 + 12);
+  await report.settled();
+  assert.ok(await report.count('.tooltip') <= 1);
+  await report.page.click('#timeline-all');
+  assert.deepEqual(await span(), [0, window.length_ns]);
+  await report.close();
+});
+
+test('a recording without a timeline has no such section, one that lost waits says so', async () => {
+  const without = await browser.open(browser.write(emptyDocument()));
+  assert.equal(await without.count('#timeline-title'), 0);
+  await without.close();
+  const lossy = structuredClone(small);
+  lossy.losses.push({name: 'timeline_ring_full', meaning: 'x', count: 12, ns: 5, loss: true});
+  const report = await browser.open(browser.write(lossy));
+  assert.match(await report.text('#timeline-missing'), /12 more waits are missing/);
   await report.close();
 });
 

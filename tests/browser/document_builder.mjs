@@ -57,6 +57,7 @@ export class DocumentBuilder {
         start_time: '2026-11-30T11:41:47.123456789Z',
       },
       totals: null, modules: [], frames: [], stacks: [], processes: [], threads: [], rows: [],
+      timeline: null, intervals: [],
       losses: [], unresolved: [], warnings: head.warnings ?? [],
       cost: {kernel_memory_bytes: 18_874_368, user_memory_bytes: 41_943_040,
              recorder_cpu_ns: 184_000_000},
@@ -121,6 +122,15 @@ export class DocumentBuilder {
     }) - 1;
   }
 
+  // One wait of the timeline, `offset_ns` into the window.
+  interval(thread, stack, wait_class, cause, offset_ns, {blocked_ns = 0, run_queue_ns = 0,
+                                                         cpu = 0, censored = 'no'} = {}) {
+    this.document.intervals.push({
+      thread, stack, class: wait_class, cause, state: 1, censored, cpu,
+      start_ns: this.document.window.start_ns + offset_ns, blocked_ns, run_queue_ns,
+    });
+  }
+
   loss(name, meaning, count, ns, loss = true) {
     this.document.losses.push({name, meaning, count, ns, loss});
   }
@@ -147,6 +157,7 @@ export class DocumentBuilder {
       residual_ns += thread.residual_ns;
     }
     document.rows.sort((a, b) => b.total_ns - a.total_ns);
+    document.intervals.sort((a, b) => a.thread - b.thread || a.start_ns - b.start_ns);
     const sum = (field) => document.rows.reduce((total, row) => total + row[field], 0);
     document.totals = {
       intervals: sum('count'), off_cpu_ns: sum('total_ns'), blocked_ns: sum('blocked_ns'),

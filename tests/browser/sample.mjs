@@ -108,6 +108,25 @@ function smallBackend(b, thread, stack, random) {
   b.row(thread, stack.serverCpu, 'preempted', 'preempted', {count: 240, run_queue_ns: around(60)});
 }
 
+// Waits of 1 ms and more: they come in bursts, at times with the CPU taken.
+function smallTimeline(b, threads, stack, random) {
+  b.document.timeline = {min_ns: kMs};
+  const kinds = [['command', 'interruptible', 'epoll_wait', 120], ['commit', 'uninterruptible',
+                 'fdatasync', 60], ['rowLock', 'interruptible', 'futex', 90],
+                 ['read', 'io', 'pread64', 25]];
+  for (const thread of threads) {
+    let at = Math.round(random() * 40 * kMs);
+    while (at < 9_700 * kMs) {
+      const [name, wait_class, cause, ms] = kinds[Math.floor(random() ** 1.5 * kinds.length)];
+      const blocked_ns = Math.round(kMs * (1 + ms * random() ** 2));
+      const run_queue_ns = Math.round(random() < 0.25 ? 18 * kMs * random() : 0.05 * kMs);
+      b.interval(thread, stack[name], wait_class, cause, at,
+                 {blocked_ns, run_queue_ns, cpu: Math.floor(random() * 8)});
+      at += blocked_ns + run_queue_ns + Math.round(kMs * 30 * random() ** 3);
+    }
+  }
+}
+
 function smallLosses(b) {
   b.loss('stacks_full', 'stacks that did not fit into the store: their time is charged to a ' +
     'placeholder frame. Raise --max-stacks.', 37, 412 * kMs);
@@ -140,12 +159,14 @@ export function smallDocument() {
           {count: 16000, blocked_ns: 7600 * kMs, run_queue_ns: 380 * kMs});
     b.row(worker, stack.clientCpu, 'preempted', 'preempted', {count: 90, run_queue_ns: 120 * kMs});
   }
+  const backends = [];
   for (let i = 0; i < 6; ++i) {
     const thread = b.thread(server, 4310 + i, 'postgres', {
       running_ns: Math.round((900 + 300 * random()) * kMs),
       lost_ns: i === 5 ? 85 * kMs : 0,
       filtered_ns: i === 2 ? 40 * kMs : 0, filtered_intervals: i === 2 ? 900 : 0,
     });
+    backends.push(thread);
     smallBackend(b, thread, stack, random);
     if (i === 5) b.row(thread, stack.lost, 'interruptible', 'epoll_wait',
                        {count: 37, blocked_ns: 412 * kMs});
@@ -157,6 +178,9 @@ export function smallDocument() {
                                                        schedstat: false});
   b.row(rest, b.stack([]), 'interruptible', 'futex',
         {count: 5200, blocked_ns: 6100 * kMs, run_queue_ns: 90 * kMs, overflow: true});
+  b.interval(main, stack.join, 'interruptible', 'futex', 0,
+             {blocked_ns: 9998 * kMs, censored: 'both'});
+  smallTimeline(b, backends, stack, random);
   smallLosses(b);
   return b.finish();
 }
@@ -198,6 +222,9 @@ export function hostileDocument() {
     b.loss(name || 'unnamed', bad(i + 1), i + 1, i % 2 ? null : i);
     b.document.unresolved.push({module: modules[i], frames: 1, reason: bad(i), remedy: bad(i + 2)});
   });
+  b.document.timeline = {min_ns: 0};
+  kHostileNames.forEach((_, i) => b.interval(i, stacks[i], bad(i), bad(i + 1), i * kMs,
+                                             {blocked_ns: kMs, run_queue_ns: kMs}));
   b.document.stacks.push({frames: Array.from({length: 1000}, (_, i) => frames[i % frames.length]),
                           user_complete: false, truncated: true});
   b.row(0, b.document.stacks.length - 1, 'other', 'deep', {blocked_ns: 50 * kMs});

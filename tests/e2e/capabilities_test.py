@@ -36,6 +36,12 @@ for kept, works, named in MATRIX:
     took = time.monotonic() - started
     recorded = done.returncode == 0
     if recorded:
+        timeline = run(["setpriv", "--bounding-set", kept, "--inh-caps", "-all", DWELL, "record", "--timeline", "-o", out("t.dwell"), "--",
+                        program("nap"), "--waits", "20"], timeout=30)
+        document = json.loads(run([DWELL, "report", out("t.dwell"), "--json", "-"]).stdout) if timeline.returncode == 0 else {"intervals": []}
+        naps = sum(x["cause"] == "clock_nanosleep" for x in document["intervals"])
+        check(naps == 20, f"{kept}: with a timeline too, {naps} naps of 20 {timeline.stderr.strip()[-200:] if naps != 20 else ''}")
+    if recorded:
         document = json.loads(run([DWELL, "report", path, "--json", "-"]).stdout)
         naps = sum(r["count"] for r in document["rows"] if r["cause"] == "clock_nanosleep")
         check(works is not False and naps == 20, f"{kept}: records, {naps} naps of 20; warnings {document['warnings'][:2]}")

@@ -93,8 +93,17 @@ def check_recordings(results):
     refused(results, "nobtf", "BTF")
 
 
+def check_timeline(profile, name):
+    """Every interval of the rows is in the timeline or counted as missing, CPUs that came late included."""
+    kept, lost = len(profile.document["intervals"]), profile.loss("timeline_ring_full")[0]
+    check(kept + lost == profile.loss("timeline_intervals")[0] == total(profile.all_rows, "count") and kept > 0,
+          f"{name}: {kept} intervals in the timeline + {lost} missing = {total(profile.all_rows, 'count')} in the rows")
+
+
 def check_hotplug(results):
     profile, truth = recording(results, "hotplug")
+    if profile:
+        check_timeline(profile, "hotplug")
     hop = [line for line in truth if line["name"] == "hop"]
     if not profile or not check(len(hop) == 1, "hotplug: the program ended by itself"):
         return

@@ -80,6 +80,17 @@ export interface RowEntry {
   max_ns: number;
   histogram: [number, number][];
 }
+export interface IntervalEntry { // of the timeline: one wait, cut to the window
+  thread: number;
+  stack: number;
+  class: string;
+  cause: string;
+  censored: 'no' | 'left' | 'right' | 'both';
+  cpu: number;
+  start_ns: number;
+  blocked_ns: number;
+  run_queue_ns: number;
+}
 export interface LossEntry {
   name: string;
   meaning: string;
@@ -117,6 +128,8 @@ export interface ProfileDocument {
   processes: ProcessEntry[];
   threads: ThreadEntry[];
   rows: RowEntry[];
+  timeline: {min_ns: number} | null; // null: recorded without --timeline
+  intervals: IntervalEntry[];        // by thread, then by start
   losses: LossEntry[];
   unresolved: UnresolvedEntry[];
   warnings: string[];
@@ -209,6 +222,8 @@ function checkTables(document: Fields): void {
   checkTable(document, 'threads', ['name', 'end'], ['process', 'tid', 'folded', 'residual_ns']);
   checkTable(document, 'rows', ['class', 'cause', 'censored'],
              ['thread', 'stack', 'count', 'total_ns', 'blocked_ns', 'run_queue_ns', 'max_ns']);
+  checkTable(document, 'intervals', ['class', 'cause', 'censored'],
+             ['thread', 'stack', 'cpu', 'start_ns', 'blocked_ns', 'run_queue_ns']);
   checkTable(document, 'losses', ['name', 'meaning'], ['count']);
   checkTable(document, 'unresolved', ['reason', 'remedy'], ['module', 'frames']);
 }
@@ -220,7 +235,7 @@ function checkIndex(index: number, length: number, where: string): void {
 }
 
 function checkReferences(document: ProfileDocument): void {
-  const {modules, frames, stacks, processes, threads, rows} = document;
+  const {modules, frames, stacks, processes, threads, rows, intervals} = document;
   frames.forEach((f, i) => checkIndex(f.module, modules.length, `frames[${i}].module`));
   stacks.forEach((stack, i) => {
     if (!Array.isArray(stack.frames)) throw damaged(`stacks[${i}].frames is missing`);
@@ -236,14 +251,31 @@ function checkReferences(document: ProfileDocument): void {
     checkIndex(row.stack, stacks.length, `rows[${i}].stack`);
     if (!Array.isArray(row.histogram)) throw damaged(`rows[${i}].histogram is missing`);
   });
+  intervals.forEach((interval, i) => {
+    checkIndex(interval.thread, threads.length, `intervals[${i}].thread`);
+    checkIndex(interval.stack, stacks.length, `intervals[${i}].stack`);
+    const before = intervals[i - 1];
+    if (before && (before.thread > interval.thread ||
+                   (before.thread === interval.thread && before.start_ns > interval.start_ns))) {
+      throw damaged(`intervals[${i}] is not in the order of its thread and start`);
+    }
+  });
   document.unresolved.forEach(
     (u, i) => checkIndex(u.module, modules.length, `unresolved[${i}].module`));
+}
+
+// Fields that a document of an older Dwell does not have.
+function addMissing(document: Fields): void {
+  document.timeline ??= null;
+  document.intervals ??= [];
+  if (document.timeline !== null) checkNumbers(document.timeline, 'timeline', ['min_ns']);
 }
 
 // Returns `value` as a document, or throws DocumentError.
 export function checkDocument(value: unknown): ProfileDocument {
   if (!isObject(value)) throw damaged('it is not a JSON object');
   checkHead(value);
+  addMissing(value);
   checkTables(value);
   const document = value as unknown as ProfileDocument;
   checkReferences(document);

@@ -3,9 +3,11 @@
 // A row is one row of the document, or, behind those, one thread's time that has no stack (running,
 // lost, filtered out), so that all rows of a thread together are the wall time it was alive.
 import type {ProfileDocument, ThreadEntry} from './document.ts';
+import {kEdgeOf, kEdges, kInside} from './edges.ts';
 import {labelFrames, LabelTable, type LabelKind} from './labels.ts';
 import {Paths, pathsOfStacks} from './paths.ts';
 import {visibleName} from './text.ts';
+import {buildTimeline, type Timeline} from './timeline.ts';
 
 export interface RowColumns {
   length: number;
@@ -29,6 +31,7 @@ export interface Model {
   allLabel: number; // of the root
   paths: Paths;
   rows: RowColumns;
+  timeline: Timeline | null;
   rowsByPath: Int32Array; // all rows, in the order of their paths
   causes: string[];
   classes: string[];
@@ -38,12 +41,6 @@ export interface Model {
   causeLabel: Int32Array;
   classLabel: Int32Array;
 }
-
-// How an interval lies to the window: who sleeps through all of it is either stuck or idle.
-const kInside = 'inside';
-export const kEdges = [kInside, 'the whole window', 'began before', 'went on after'];
-const kEdgeOf: Record<string, string> =
-  {no: kInside, left: 'began before', right: 'went on after', both: 'the whole window'};
 
 // The word for time without a stack, where a cause or a class is expected.
 export const kRunning = '(running)';
@@ -158,6 +155,7 @@ export function buildModel(document: ProfileDocument): Model {
     .sort((a, b) => paths.rank[rows.path[a]!]! - paths.rank[rows.path[b]!]! || a - b);
   return {
     document, labels, allLabel, paths, rows, rowsByPath,
+    timeline: buildTimeline(document, causes.list, classes.list),
     causes: causes.list, classes: classes.list,
     processLabel: Int32Array.from(document.processes, (p, i) =>
       labels.number('process', `${visibleName(p.name, 64)} (${p.pid})`, String(i))),

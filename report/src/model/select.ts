@@ -1,6 +1,7 @@
 // Which rows a filter lets through, what they are worth under a metric, and how much each choice of
 // a facet holds.
-import {kEdges, type Model, type RowColumns} from './model.ts';
+import {kEdges} from './edges.ts';
+import type {Model, RowColumns} from './model.ts';
 import {kFacets, type Facet, type Filter, type Metric} from './view.ts';
 
 export function metricColumn(rows: RowColumns, metric: Metric): Float64Array {
@@ -58,6 +59,25 @@ export function selectRows(model: Model, metric: Metric, filter: Filter): Int32A
     if (values[row]! > 0 && tests.every((t) => t.admits[t.choiceOf(row)])) selected[n++] = row;
   }
   return selected.subarray(0, n);
+}
+
+// Whether the filter lets a thread's bar be seen.
+export function threadTest(model: Model, filter: Filter): (thread: number) => boolean {
+  const {threads} = model.document;
+  const byThread = admitted(model, 'thread', filter);
+  const byProcess = admitted(model, 'process', filter);
+  return (thread) => (byThread === null || byThread[thread] === 1) &&
+    (byProcess === null || byProcess[threads[thread]!.process] === 1);
+}
+
+// Whether the filter lets a wait of the timeline through, whosever it is.
+export function intervalTest(model: Model, filter: Filter): (interval: number) => boolean {
+  const timeline = model.timeline!;
+  const tests = (['cause', 'class', 'edge'] as const).flatMap((facet) => {
+    const admits = admitted(model, facet, filter);
+    return admits ? [{admits, choices: timeline[facet]}] : [];
+  });
+  return (interval) => tests.every((t) => t.admits[t.choices[interval]!] === 1);
 }
 
 export function sumOf(values: Float64Array, rows: Int32Array): number {

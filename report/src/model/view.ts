@@ -1,7 +1,9 @@
 // What the reader looks at: metric, grouping, filter, search, zoom, order of the tables. It is kept
 // in the page's address (after #), so that a reload, a bookmark or a colleague sees the same view.
 // The address comes from outside: whatever does not fit the document falls back to the default.
-import {kEdges, type Model} from './model.ts';
+import {kEdges} from './edges.ts';
+import type {Model} from './model.ts';
+import {fitted, type Span} from './timeline.ts';
 
 export const kMetrics = ['off-cpu', 'blocked', 'run-queue', 'wall'] as const;
 export type Metric = (typeof kMetrics)[number];
@@ -34,6 +36,7 @@ export interface View {
   zoom: number[]; // labels from the root's child to the zoomed box
   threadOrder: Order;
   stackOrder: Order;
+  span: Span | null; // of the timeline; null: all
 }
 
 export const kMaxChoices = 200;   // of a filter
@@ -49,6 +52,7 @@ export function defaultView(model: Model): View {
     metric: 'off-cpu', grouping: apart ? 'process-thread' : 'process-name', rootAtBottom: false,
     search: '', regex: false, filter: {only: [], not: []}, zoom: [],
     threadOrder: {column: 'alive', down: true}, stackOrder: {column: 'total', down: true},
+    span: null,
   };
 }
 
@@ -97,7 +101,14 @@ export function writeView(view: View, base: View): string {
   if (writeOrder(view.stackOrder) !== writeOrder(base.stackOrder)) {
     out.set('stacks', writeOrder(view.stackOrder));
   }
+  if (view.span) out.set('time', `${Math.round(view.span.from_ns)}-${Math.round(view.span.to_ns)}`);
   return out.toString();
+}
+
+function readSpan(text: string | null, model: Model): Span | null {
+  const match = /^(\d{1,16})-(\d{1,16})$/.exec(text ?? '');
+  if (!match || model.timeline === null) return null;
+  return fitted(model.timeline, {from_ns: Number(match[1]), to_ns: Number(match[2])});
 }
 
 function oneOf<T extends string>(text: string | null, values: readonly T[], fallback: T): T {
@@ -120,6 +131,7 @@ export function readView(hash: string, model: Model): View {
     zoom: zoom.map(Number),
     threadOrder: readOrder(from.get('threads'), base.threadOrder),
     stackOrder: readOrder(from.get('stacks'), base.stackOrder),
+    span: readSpan(from.get('time'), model),
   };
 }
 

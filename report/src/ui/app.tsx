@@ -13,6 +13,7 @@ import {Help} from './help.tsx';
 import {Stacks} from './stacks.tsx';
 import {Summary} from './summary.tsx';
 import {Threads} from './threads.tsx';
+import {TimelineSection} from './timeline_section.tsx';
 import {Toolbar} from './toolbar.tsx';
 
 // The view, kept in step with the page's address.
@@ -49,7 +50,9 @@ function useDerived(model: Model, view: View) {
   return {selected, tree, search, matches, matched, stacks, sums, zoom};
 }
 
-const kPlaces: Record<string, string> = {f: 'flame', t: 'threads', s: 'stacks', '/': 'search'};
+const kPlaces: Record<string, string> = {
+  f: 'flame', l: 'timeline', t: 'threads', s: 'stacks', '/': 'search',
+};
 
 // Keys that work wherever the focus is, except while typing.
 function useKeys(view: View, update: (change: Partial<View>) => void, zoomOut: () => void,
@@ -95,6 +98,7 @@ export function App({model}: {model: Model}) {
         <Toolbar {...props} selected={selected} error={search?.error ?? ''} matched={matched}
                  total={tree.root.total} onHelp={() => setHelp(true)} />
         <FlameSection {...props} tree={tree} zoom={zoom} matches={matches} />
+        {model.timeline && <TimelineSection {...props} timeline={model.timeline} />}
         <Threads {...props} />
         <Stacks {...props} stacks={stacks} sums={sums} />
         <About document={model.document} />

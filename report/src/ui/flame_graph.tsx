@@ -9,7 +9,7 @@ import {
 import {depthAt, kRow_px, LabelStyles, Painter, topOf} from '../flame/paint.ts';
 import {describeNode, describeRest, spoken} from '../model/describe.ts';
 import type {FlameNode, FlameTree} from '../model/flame_tree.ts';
-import {useDark, useWidth} from './media.ts';
+import {sizedContext, useDark, useWidth} from './media.ts';
 import {Tooltip} from './tooltip.tsx';
 
 export interface FlameProps {
@@ -63,17 +63,6 @@ function useGeometry(tree: FlameTree, zoom: FlameNode, width: number): Geometry 
   return {layout, levels, width, height: Math.min(contentHeight, most), contentHeight};
 }
 
-// The context of the canvas, sized for the screen's pixels; coordinates stay those of the page.
-function sizedContext(canvas: HTMLCanvasElement, {width, height}: Geometry) {
-  const scale = devicePixelRatio || 1;
-  const wanted = {width: Math.round(width * scale), height: Math.round(height * scale)};
-  if (canvas.width !== wanted.width) canvas.width = wanted.width;
-  if (canvas.height !== wanted.height) canvas.height = wanted.height;
-  const context = canvas.getContext('2d', {alpha: false})!;
-  context.setTransform(scale, 0, 0, scale, 0, 0);
-  return context;
-}
-
 function usePainting(canvas: RefObject<HTMLCanvasElement | null>, props: FlameProps,
                      geometry: Geometry, scrollTop: number, focused: Box | null,
                      hovered: Box | null): void {
@@ -82,7 +71,7 @@ function usePainting(canvas: RefObject<HTMLCanvasElement | null>, props: FlamePr
   const styles = useMemo(() => new LabelStyles(model, dark ? kDark : kLight), [model, dark]);
   useEffect(() => {
     if (canvas.current === null || geometry.width === 0) return;
-    new Painter(sizedContext(canvas.current, geometry), model, styles).paint({
+    new Painter(sizedContext(canvas.current, geometry.width, geometry.height), model, styles).paint({
       ...geometry, rootAtBottom: props.rootAtBottom, scrollTop, matches: props.matches, focused,
       hovered,
     });

@@ -4,8 +4,9 @@ import {useLayoutEffect, useRef} from 'preact/hooks';
 const kKeys: [string, string][] = [
   ['?', 'this help'],
   ['/', 'search'],
-  ['f   t   s', 'go to the flame graph, the threads, the stacks'],
-  ['← → ↑ ↓', 'move in the flame graph or in a table'],
+  ['f  l  t  s', 'go to the flame graph, the timeline, the threads, the stacks'],
+  ['← → ↑ ↓', 'move in the flame graph, the timeline or a table'],
+  ['+  -', 'zoom the timeline; drawing over it does so too'],
   ['Enter', 'zoom into the frame; filter by the thread; open the stack'],
   ['Escape', 'zoom out one step; leave the search'],
   ['Home', 'show everything'],

@@ -1,4 +1,5 @@
-// What the page learns from the browser: the colour scheme and the width of an element.
+// What the page learns from the browser: the colour scheme, the width of an element, and how many
+// pixels a canvas has.
 import type {RefObject} from 'preact';
 import {useEffect, useLayoutEffect, useState} from 'preact/hooks';
 
@@ -25,4 +26,15 @@ export function useWidth(element: RefObject<HTMLElement | null>): number {
     return () => observer.disconnect();
   }, []);
   return width;
+}
+
+// The context of the canvas, sized for the screen's pixels; coordinates stay those of the page.
+export function sizedContext(canvas: HTMLCanvasElement, width: number, height: number) {
+  const scale = devicePixelRatio || 1;
+  const wanted = {width: Math.round(width * scale), height: Math.round(height * scale)};
+  if (canvas.width !== wanted.width) canvas.width = wanted.width;
+  if (canvas.height !== wanted.height) canvas.height = wanted.height;
+  const context = canvas.getContext('2d', {alpha: false})!;
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  return context;
 }

@@ -1,7 +1,8 @@
 // Everything that decides what the graph and the tables show: metric, grouping, search, filters.
 // The first line stays in sight while the page scrolls.
 import {useMemo, useState} from 'preact/hooks';
-import {kEdges, threadTitle, type Model} from '../model/model.ts';
+import {kEdges} from '../model/edges.ts';
+import {threadTitle, type Model} from '../model/model.ts';
 import {facetShares, type FacetShare} from '../model/select.ts';
 import {formatDuration, formatShare, visibleName} from '../model/text.ts';
 import {chosen, toggled, type Facet, type Grouping, type Metric, type View} from '../model/view.ts';

@@ -18,7 +18,7 @@ sleep 0.5
 echo 1 >/sys/devices/system/cpu/cpu1/online
 wait
 END
-record hotplug -- sh /tmp/hotplug.sh
+record hotplug --timeline -- sh /tmp/hotplug.sh
 cat /sys/devices/system/cpu/online >/out/online
 
 # With the six recordings of this story that must work: nine starts.
