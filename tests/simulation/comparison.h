@@ -12,14 +12,19 @@ namespace dwell::simulation {
 
 struct Comparison {
   uint64_t lives = 0;
-  uint64_t equal = 0;         // every field to the nanosecond
-  uint64_t sums_conserved = 0;  // the fields add up to the time alive
-  uint64_t missing = 0;       // no record (they may be folded into lost_threads)
-  uint64_t unexpected = 0;    // records of no life
-  uint64_t rows_equal = 0;    // rows, filtered and overflow add up to the books
-  uint64_t residual_ns = 0;   // sum over lives of |alive - fields|
+  uint64_t equal = 0;       // every field to the nanosecond
+  uint64_t conserved = 0;   // its fields and what is lost add up to the time alive
+  uint64_t admitted = 0;    // of these: the probe says itself that it does not vouch for a part
+  uint64_t missing = 0;     // no record
+  uint64_t unexpected = 0;  // records of no life
+  uint64_t rows_equal = 0;  // rows, what a filter kept out and overflow add up to the books
   uint64_t alive_ns = 0;
-  uint64_t running_off_ns = 0;  // sum of |told - truth| of a field
+  Books missing_books;            // the truth of those without a record
+  uint64_t missing_alive_ns = 0;  // ...
+  uint64_t lost_ns = 0;           // in books, and what the probe does not vouch for
+  // Sum over lives of |told - truth|.
+  uint64_t running_off_ns = 0;
+  uint64_t phases_off_ns = 0;            // run queue told as blocked, or the other way round
   std::vector<std::string> differences;  // the first few, for people
 };
 

@@ -29,6 +29,11 @@ void add(RowSums& sums, const dwell_row& row, uint8_t wait_class) {
   if (is_blocked(wait_class)) sums.blocked_count += row.count;
 }
 
+uint64_t accounted(const dwell_books& b) {
+  return b.running_ns + b.run_queue_ns + b.blocked_ns + b.censored_run_queue_ns +
+         b.censored_blocked_ns + b.lost_ns;
+}
+
 // All fields of these are sums of 64 bits.
 template <typename Struct>
 void add_words(Struct& sum, const Struct& term) {
@@ -58,6 +63,14 @@ void configure(runtime::Object& object, const ProbeLimits& limits) {
 }
 
 }  // namespace
+
+void Told::add_record(const dwell_thread_record& record) {
+  const auto [at, is_new] = record_of.try_emplace(record.thread, records.size());
+  if (is_new)
+    records.push_back(record);
+  else if (accounted(record.books) > accounted(records[at->second].books))
+    records[at->second] = record;
+}
 
 Result<std::unique_ptr<NativeProbe>> NativeProbe::load(runtime::Machine& machine,
                                                        const ProbeLimits& limits) {
@@ -151,9 +164,12 @@ void NativeProbe::seed(uint32_t cpu, std::span<runtime::Task* const> tasks, bool
 
 void NativeProbe::close_window(uint32_t cpu, std::span<runtime::Task* const> tasks, Told& told) {
   iterate(object_->program("close_window"), cpu, tasks, [&](std::span<const std::byte> bytes) {
-    const size_t before = told.records.size(), count = bytes.size() / sizeof(dwell_thread_record);
-    told.records.resize(before + count);
-    std::memcpy(told.records.data() + before, bytes.data(), count * sizeof(dwell_thread_record));
+    for (; bytes.size() >= sizeof(dwell_thread_record);
+         bytes = bytes.subspan(sizeof(dwell_thread_record))) {
+      dwell_thread_record record;
+      std::memcpy(&record, bytes.data(), sizeof record);
+      told.add_record(record);
+    }
   });
 }
 
@@ -161,7 +177,7 @@ void NativeProbe::take_rings(Told& told) {
   object_->map<runtime::RingBufferMap>("threads").consume([&](std::span<const std::byte> bytes) {
     dwell_thread_record record;
     std::memcpy(&record, bytes.data(), sizeof record);
-    told.records.push_back(record);
+    told.add_record(record);
   });
   object_->map<runtime::RingBufferMap>("stacks").consume([&](std::span<const std::byte> bytes) {
     dwell_stack_record stack = {};

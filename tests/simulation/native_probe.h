@@ -18,8 +18,8 @@ namespace dwell::simulation {
 
 struct ProbeLimits {
   uint32_t rows = 1 << 20;  // per epoch
-  uint32_t stacks = 4096;
-  uint32_t stack_ring_bytes = 1 << 20;
+  uint32_t stacks = 1 << 17;
+  uint32_t stack_ring_bytes = 1 << 24;
   uint32_t thread_ring_bytes = 16 << 20;
   uint64_t states = ~uint64_t{0};
   uint32_t renames_max = 16;
@@ -36,7 +36,9 @@ struct RowSums {
 
 // Everything that the probe told.
 struct Told {
+  // One per life: of two, as collect::Totals does, the one with more in its books.
   std::vector<dwell_thread_record> records;
+  std::unordered_map<uint64_t, size_t> record_of;  // by record.thread
   std::unordered_map<uint64_t, RowSums> rows;  // by record.thread
   RowSums by_class[DWELL_CLASS_COUNT];         // rows and overflow
   RowSums overflow;
@@ -47,6 +49,8 @@ struct Told {
   dwell_lost_threads lost_threads = {};
   dwell_counter_cell counters[DWELL_COUNTER_COUNT] = {};
   uint64_t drains = 0;
+
+  void add_record(const dwell_thread_record& record);
 };
 
 class NativeProbe {

@@ -9,6 +9,8 @@ constexpr uint64_t kFirstClock = 1'000'000'000'000;
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kSyscallYield = 24;
 constexpr uint32_t kDeepestInterrupt = 2;
+constexpr uint32_t kStepsOfLoadShift = 14;
+constexpr uint32_t kStacksPerThread = 4;
 constexpr uint32_t kKernelThreads = 16;  // one in so many
 
 // A way to block: what the kernel's task says, and what the probe must call it.
@@ -80,7 +82,10 @@ Thread* Scheduler::create_thread(uint32_t cpu) {
   task_struct& fields = task.as<task_struct>();
   fields.pid = fields.tgid = static_cast<int>(thread->pid);
   fields.flags = random_.below(kKernelThreads) == 0 ? PF_KTHREAD : 0;
-  fields.start_boottime = ++started_ * 1000;
+  // No two are created at the same time, but for those that were there before all.
+  fields.start_boottime = started_ >= options_.threads
+                              ? machine_.clock()
+                              : kFirstClock - options_.threads + started_++;
   fields.group_leader = &fields;
   fields.real_parent = &queues_[0].idle->as<task_struct>();
   fields.__state = TASK_NEW;
@@ -89,7 +94,7 @@ Thread* Scheduler::create_thread(uint32_t cpu) {
 }
 
 void Scheduler::choose_stack(Thread& thread) {
-  thread.stack = static_cast<uint8_t>(random_.below(kStackVariants));
+  thread.stack = static_cast<uint8_t>((thread.pid + random_.below(kStacksPerThread)) % kStackVariants);
   thread.registers.bp = user_frame_pointer(thread.stack);
   thread.registers.sp = user_stack_pointer(thread.stack);
   thread.registers.ip = user_ip(thread.stack);
@@ -150,7 +155,9 @@ void Scheduler::pass_time() {
 void Scheduler::step() {
   pass_time();
   const auto cpu = static_cast<uint32_t>(random_.below(options_.cpus));
-  if (random_.below(10) < 6) wake_someone(cpu);
+  // For some time more are woken than block, then fewer: queues and idle CPUs take turns.
+  const bool busy = (steps_++ >> kStepsOfLoadShift) % 2 == 0;
+  if (random_.below(100) < (busy ? 62 : 45)) wake_someone(cpu);
   if (random_.chance(options_.migrations)) migrate(cpu);
   if (queues_[cpu].current != nullptr) {
     if (random_.chance(options_.execs)) exec(cpu);

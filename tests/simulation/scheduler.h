@@ -128,7 +128,8 @@ class Scheduler {
   uint64_t hidden_ = 0;
   uint64_t executed_ = 0;
   uint64_t renamed_ = 0;
-  uint64_t started_ = 0;
+  uint64_t started_ = 0;  // of the threads that were there before all
+  uint64_t steps_ = 0;
   uint32_t depth_ = 0;      // of interrupts and iterators
   bool recording_ = false;  // lives are entered
   bool start_set_ = false;  // the probe knows the start
