@@ -61,8 +61,8 @@ int ArrayMap::write(const void* key, const void* value, uint64_t flags) {
   if (const int failure = check(index, flags); failure != 0) return failure;
   const size_t bytes = definition().value_bytes;
   for (uint32_t cpu = 0; cpu < cpus_; ++cpu)
-    std::memcpy(element(cpu, index),
-                static_cast<const std::byte*>(value) + cpu * round_up_8(bytes), bytes);
+    std::memcpy(element(cpu, index), static_cast<const std::byte*>(value) + cpu * round_up_8(bytes),
+                bytes);
   return 0;
 }
 

@@ -98,8 +98,8 @@ long dwell_bpf_copy_from_user_task(void* to, uint32_t size, const void* from, vo
   enter_call();
   if (flags != 0) return -EINVAL;
   const Memory* memory = Task::of(task).user_memory;
-  if (memory != nullptr && memory->read(reinterpret_cast<uint64_t>(from),
-                                        {static_cast<std::byte*>(to), size}))
+  if (memory != nullptr &&
+      memory->read(reinterpret_cast<uint64_t>(from), {static_cast<std::byte*>(to), size}))
     return 0;
   std::memset(to, 0, size);
   return -EFAULT;

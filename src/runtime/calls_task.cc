@@ -68,7 +68,8 @@ long dwell_bpf_get_current_comm(void* buffer, uint32_t size) {
   const Task* task = enter_call().cpu.current;
   std::memset(buffer, 0, size);
   if (task == nullptr || size == 0) return -EINVAL;
-  std::memcpy(buffer, task->comm, std::min<size_t>(size - 1, strnlen(task->comm, sizeof task->comm)));
+  std::memcpy(buffer, task->comm,
+              std::min<size_t>(size - 1, strnlen(task->comm, sizeof task->comm)));
   return 0;
 }
 

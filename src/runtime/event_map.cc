@@ -28,8 +28,7 @@ Result<std::unique_ptr<EventMap>> EventMap::create(MapDefinition definition, Mac
                                                   .max_entries = definition.max_entries,
                                                   .overwrite = definition.overwrite,
                                                   .simulated_cpus = machine.cpu_count()}));
-  return std::unique_ptr<EventMap>(
-      new EventMap(std::move(definition), machine, std::move(events)));
+  return std::unique_ptr<EventMap>(new EventMap(std::move(definition), machine, std::move(events)));
 }
 
 EventMap::EventMap(MapDefinition definition, Machine& machine, std::unique_ptr<UserEventMap> events)

@@ -27,10 +27,10 @@ inline constexpr size_t kMaxTraceLines = 4096;
 // Places where the kernel could be interrupted. The hook may run other programs on the same CPU,
 // as an interrupt would, or on others, as time passing would.
 enum class InterruptPoint {
-  kCall,            // between two instructions: before any call of the program
-  kInsideOutput,    // bpf_perf_event_output is at work
-  kInsideUpdate,    // a hash map's bucket is locked by this CPU
-  kInsideStorage,   // task-local storage is being made
+  kCall,           // between two instructions: before any call of the program
+  kInsideOutput,   // bpf_perf_event_output is at work
+  kInsideUpdate,   // a hash map's bucket is locked by this CPU
+  kInsideStorage,  // task-local storage is being made
 };
 
 struct Interrupted {

@@ -68,11 +68,10 @@ Result<std::unique_ptr<Map>> create_map(const MapDefinition& d, Machine& machine
   const uint64_t cpus = machine.cpu_count();
   const uint64_t bytes = (uint64_t{d.key_bytes} + d.value_bytes * cpus) * d.max_entries;
   if (!is_sound(d) || bytes > kMaxMapBytes)
-    return errno_error(EINVAL,
-                       fmt::format("cannot create map {} of type {}: {} entries of {} + {} bytes, "
-                                   "flags {:#x}",
-                                   d.name, d.type, d.max_entries, d.key_bytes, d.value_bytes,
-                                   d.flags));
+    return errno_error(
+        EINVAL, fmt::format("cannot create map {} of type {}: {} entries of {} + {} bytes, "
+                            "flags {:#x}",
+                            d.name, d.type, d.max_entries, d.key_bytes, d.value_bytes, d.flags));
   switch (d.type) {
     case BPF_MAP_TYPE_HASH:
     case BPF_MAP_TYPE_PERCPU_HASH:

@@ -49,8 +49,8 @@ std::string list_programs(bpf_object* object, unsigned& count) {
   bpf_object__for_each_program(program, object) {
     const char* name = bpf_program__name(program);
     // Called through a function of the right type: each program has its own type of context.
-    calls += fmt::format("static int dwell_run_{0}(void* context) {{ return (int){0}(context); }}\n",
-                         name);
+    calls += fmt::format(
+        "static int dwell_run_{0}(void* context) {{ return (int){0}(context); }}\n", name);
     programs += fmt::format("    {{\"{0}\", \"{1}\", dwell_run_{0}}},\n", name,
                             bpf_program__section_name(program));
     ++count;
@@ -73,8 +73,8 @@ std::string list_variables(bpf_object* object, unsigned& count) {
       const btf_type* variable = btf__type_by_id(types, info[i].type);
       if (btf_var(variable)->linkage == BTF_VAR_STATIC) continue;  // nobody else can name it
       const char* name = btf__name_by_offset(types, variable->name_off);
-      variables += fmt::format("    {{\"{0}\", (void*)&{0}, sizeof({0}), {1}}},\n", name,
-                               read_only ? 1 : 0);
+      variables +=
+          fmt::format("    {{\"{0}\", (void*)&{0}, sizeof({0}), {1}}},\n", name, read_only ? 1 : 0);
       ++count;
     }
   }

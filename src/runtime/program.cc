@@ -34,15 +34,14 @@ const Program* running_program() { return innermost == nullptr ? nullptr : inner
 
 ProgramKind kind_of_section(std::string_view section) {
   if (section.starts_with("?")) section.remove_prefix(1);  // "do not load by itself"
-  for (const std::string_view prefix :
-       {"kprobe", "kretprobe", "ksyscall", "kretsyscall", "uprobe", "uretprobe", "usdt", "tp/",
-        "tracepoint", "perf_event"})
+  for (const std::string_view prefix : {"kprobe", "kretprobe", "ksyscall", "kretsyscall", "uprobe",
+                                        "uretprobe", "usdt", "tp/", "tracepoint", "perf_event"})
     if (section.starts_with(prefix)) return ProgramKind::kPerf;
-  for (const std::string_view prefix : {"raw_tp", "raw_tracepoint", "tp_btf", "fentry", "fexit",
-                                        "fmod_ret"})
+  for (const std::string_view prefix :
+       {"raw_tp", "raw_tracepoint", "tp_btf", "fentry", "fexit", "fmod_ret"})
     if (section.starts_with(prefix)) return ProgramKind::kTraced;
-  for (const std::string_view prefix : {"xdp", "tc", "classifier", "action", "socket", "cgroup_skb",
-                                        "sk_skb", "lwt", "tcx"})
+  for (const std::string_view prefix :
+       {"xdp", "tc", "classifier", "action", "socket", "cgroup_skb", "sk_skb", "lwt", "tcx"})
     if (section.starts_with(prefix)) return ProgramKind::kData;
   return ProgramKind::kUnguarded;
 }
@@ -70,9 +69,10 @@ RunResult Program::run(uint32_t cpu, void* context) { return run(cpu, context, n
 
 RunResult Program::run(uint32_t cpu, Packet& packet) {
   const DataContext data = packet.data();
-  return run(cpu, kind_ == ProgramKind::kData && section_.starts_with("xdp")
-                      ? static_cast<void*>(packet.xdp())
-                      : static_cast<void*>(packet.skb()),
+  return run(cpu,
+             kind_ == ProgramKind::kData && section_.starts_with("xdp")
+                 ? static_cast<void*>(packet.xdp())
+                 : static_cast<void*>(packet.skb()),
              &data);
 }
 

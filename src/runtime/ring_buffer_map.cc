@@ -29,8 +29,8 @@ Result<std::unique_ptr<RingBufferMap>> RingBufferMap::create(MapDefinition defin
   const Fd memory(memfd_create("dwell_ring_buffer", MFD_CLOEXEC));
   if (!memory || ftruncate(memory.get(), static_cast<off_t>(page + bytes)) != 0)
     return errno_error(errno, "cannot create the memory of the ring buffer " + definition.name);
-  void* const at =
-      mmap(nullptr, page + 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const at = mmap(nullptr, page + 2 * bytes, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return errno_error(errno, "cannot map the ring buffer " + definition.name);
   Mapping mapping(at, page + 2 * bytes);
   constexpr int kProtection = PROT_READ | PROT_WRITE, kFlags = MAP_SHARED | MAP_FIXED;
@@ -74,8 +74,7 @@ void* RingBufferMap::reserve(uint64_t bytes) {
   const uint64_t produced = produced_.load(std::memory_order_relaxed);
   if (produced + length - consumed > mask_) return nullptr;
   Header* header = header_at(produced);
-  const auto offset =
-      static_cast<uint64_t>(reinterpret_cast<std::byte*>(header) - mapping_.data());
+  const auto offset = static_cast<uint64_t>(reinterpret_cast<std::byte*>(header) - mapping_.data());
   header->pages = static_cast<uint32_t>(offset / page_bytes_);
   __atomic_store_n(&header->length, static_cast<uint32_t>(bytes) | kBusy, __ATOMIC_RELAXED);
   produced_.store(produced + length, std::memory_order_release);

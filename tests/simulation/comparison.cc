@@ -10,13 +10,8 @@ constexpr size_t kMostDifferences = 5;
 uint64_t distance(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 Books plain(const dwell_books& b) {
-  return {b.running_ns,
-          b.run_queue_ns,
-          b.blocked_ns,
-          b.censored_run_queue_ns,
-          b.censored_blocked_ns,
-          b.intervals,
-          b.blocked_intervals};
+  return {b.running_ns,          b.run_queue_ns, b.blocked_ns,       b.censored_run_queue_ns,
+          b.censored_blocked_ns, b.intervals,    b.blocked_intervals};
 }
 
 std::string text(const Books& b) {
@@ -86,10 +81,10 @@ class Comparer {
     result_.differences.push_back(fmt::format(
         "{}: thread {} from {} to {}: truth: {}; told: {}", what, life.start_boottime_ns,
         life.birth_ns, life.end_ns, text(life.books),
-        record == nullptr ? "nothing"
-                          : fmt::format("{} lost {} flags {} from {} to {}",
-                                        text(plain(record->books)), record->books.lost_ns,
-                                        record->flags, record->birth_ns, record->end_ns)));
+        record == nullptr
+            ? "nothing"
+            : fmt::format("{} lost {} flags {} from {} to {}", text(plain(record->books)),
+                          record->books.lost_ns, record->flags, record->birth_ns, record->end_ns)));
   }
 
   void compare(const Life& life) {

@@ -55,8 +55,10 @@ TEST(ConservationTest, InterruptsAnywhereSeededWithStacks) {
 
 TEST(ConservationTest, Hidden) {
   const Comparison c = record({.cpus = 8, .threads = 500, .hidden_switches = 20'000}, 200'000);
-  std::printf("hidden: lives %lu equal %lu conserved %lu rows %lu residual %lu running off %lu of %lu\n%s", c.lives,
-              c.equal, c.conserved, c.rows_equal, c.lost_ns, c.running_off_ns, c.alive_ns, first(c).c_str());
+  std::printf(
+      "hidden: lives %lu equal %lu conserved %lu rows %lu residual %lu running off %lu of %lu\n%s",
+      c.lives, c.equal, c.conserved, c.rows_equal, c.lost_ns, c.running_off_ns, c.alive_ns,
+      first(c).c_str());
 }
 TEST(ConservationTest, Missed) {
   const Comparison c = record({.cpus = 8, .threads = 500, .missed_wakings = 20'000}, 200'000);
@@ -65,8 +67,8 @@ TEST(ConservationTest, Missed) {
 }
 TEST(ConservationTest, Skew) {
   const Comparison c = record({.cpus = 8, .threads = 500, .backward_ns = 2'000}, 200'000);
-  std::printf("skew: lives %lu equal %lu conserved %lu rows %lu residual %lu\n%s", c.lives,
-              c.equal, c.conserved, c.rows_equal, c.lost_ns, first(c).c_str());
+  std::printf("skew: lives %lu equal %lu conserved %lu rows %lu residual %lu\n%s", c.lives, c.equal,
+              c.conserved, c.rows_equal, c.lost_ns, first(c).c_str());
 }
 TEST(ConservationTest, RowsFull) {
   const Comparison c = record({.cpus = 8, .threads = 500}, 200'000, {.rows = 1000});
@@ -78,13 +80,15 @@ TEST(ConservationTest, StacksFull) {
 }
 TEST(ConservationTest, ThreadsFull) {
   const Comparison c = record({.cpus = 8, .threads = 500}, 200'000, {.thread_ring_bytes = 4096});
-  std::printf("threads: lives %lu equal %lu conserved %lu rows %lu residual %lu missing %lu\n", c.lives,
-              c.equal, c.conserved, c.rows_equal, c.lost_ns, c.missing);
+  std::printf("threads: lives %lu equal %lu conserved %lu rows %lu residual %lu missing %lu\n",
+              c.lives, c.equal, c.conserved, c.rows_equal, c.lost_ns, c.missing);
 }
 TEST(ConservationTest, StatesFull) {
   const Comparison c = record({.cpus = 8, .threads = 500}, 200'000, {.states = 400});
-  std::printf("states: lives %lu equal %lu conserved %lu rows %lu residual %lu missing %lu unexp %lu\n%s", c.lives,
-              c.equal, c.conserved, c.rows_equal, c.lost_ns, c.missing, c.unexpected, first(c).c_str());
+  std::printf(
+      "states: lives %lu equal %lu conserved %lu rows %lu residual %lu missing %lu unexp %lu\n%s",
+      c.lives, c.equal, c.conserved, c.rows_equal, c.lost_ns, c.missing, c.unexpected,
+      first(c).c_str());
 }
 TEST(ConservationTest, Filtered) {
   const Comparison c = record({.cpus = 8, .threads = 500}, 200'000, {.min_ns = 50000});
@@ -92,7 +96,8 @@ TEST(ConservationTest, Filtered) {
 }
 
 TEST(ConservationTest, Execs) {
-  const Comparison c = record({.cpus = 8, .threads = 2000, .execs = 300'000, .renames=300'000}, 5'000);
+  const Comparison c =
+      record({.cpus = 8, .threads = 2000, .execs = 300'000, .renames = 300'000}, 5'000);
   expect_all_equal(c);
 }
 

@@ -1,5 +1,5 @@
-// conserve [cpus [threads [switches [between_drains [seed]]]]]: conservation of the probe's books at any
-// scale. Exits 0 if every life's books equal the simulator's.
+// conserve [cpus [threads [switches [between_drains [seed]]]]]: conservation of the probe's books
+// at any scale. Exits 0 if every life's books equal the simulator's.
 #include <fmt/format.h>
 #include <sys/resource.h>
 

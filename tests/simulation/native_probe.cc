@@ -100,8 +100,8 @@ NativeProbe::NativeProbe(runtime::Machine& machine, std::unique_ptr<runtime::Obj
       exec_(object_->program("on_sched_process_exec")),
       rename_(object_->program("on_task_rename")) {}
 
-void NativeProbe::sched_switch(uint32_t cpu, bool preempt, runtime::Task& prev,
-                               runtime::Task& next, uint32_t prev_state) {
+void NativeProbe::sched_switch(uint32_t cpu, bool preempt, runtime::Task& prev, runtime::Task& next,
+                               uint32_t prev_state) {
   uint64_t ctx[] = {preempt, word(prev), word(next), prev_state};
   switch_.run(cpu, ctx);
 }

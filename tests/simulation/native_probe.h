@@ -1,5 +1,5 @@
-// Dwell's probe, compiled natively, on a pretended machine: its tracepoints, its iterators, and what
-// comes out of its maps and rings. Plays the part of src/probe and of src/collect's Drain.
+// Dwell's probe, compiled natively, on a pretended machine: its tracepoints, its iterators, and
+// what comes out of its maps and rings. Plays the part of src/probe and of src/collect's Drain.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ struct Told {
   // One per life: of two, as collect::Totals does, the one with more in its books.
   std::vector<dwell_thread_record> records;
   std::unordered_map<uint64_t, size_t> record_of;  // by record.thread
-  std::unordered_map<uint64_t, RowSums> rows;  // by record.thread
-  RowSums by_class[DWELL_CLASS_COUNT];         // rows and overflow
+  std::unordered_map<uint64_t, RowSums> rows;      // by record.thread
+  RowSums by_class[DWELL_CLASS_COUNT];             // rows and overflow
   RowSums overflow;
   std::unordered_map<uint64_t, std::vector<uint64_t>> stacks;  // by hash
   // Intervals by user and kernel stack, of blocked classes; kept only if asked for.

@@ -83,9 +83,8 @@ Thread* Scheduler::create_thread(uint32_t cpu) {
   fields.pid = fields.tgid = static_cast<int>(thread->pid);
   fields.flags = random_.below(kKernelThreads) == 0 ? PF_KTHREAD : 0;
   // No two are created at the same time, but for those that were there before all.
-  fields.start_boottime = started_ >= options_.threads
-                              ? machine_.clock()
-                              : kFirstClock - options_.threads + started_++;
+  fields.start_boottime =
+      started_ >= options_.threads ? machine_.clock() : kFirstClock - options_.threads + started_++;
   fields.group_leader = &fields;
   fields.real_parent = &queues_[0].idle->as<task_struct>();
   fields.__state = TASK_NEW;
@@ -94,7 +93,8 @@ Thread* Scheduler::create_thread(uint32_t cpu) {
 }
 
 void Scheduler::choose_stack(Thread& thread) {
-  thread.stack = static_cast<uint8_t>((thread.pid + random_.below(kStacksPerThread)) % kStackVariants);
+  thread.stack =
+      static_cast<uint8_t>((thread.pid + random_.below(kStacksPerThread)) % kStackVariants);
   thread.registers.bp = user_frame_pointer(thread.stack);
   thread.registers.sp = user_stack_pointer(thread.stack);
   thread.registers.ip = user_ip(thread.stack);
@@ -228,7 +228,8 @@ void Scheduler::decide_leaving(uint32_t cpu, Thread& thread) {
   } else if (way < 88) {
     leaving_.preempt = true;
     leaving_.wait_class = DWELL_CLASS_PREEMPTED_KERNEL;
-    if (recording_ && random_.below(8) == 0) leaving_.prev_state = fields.__state = TASK_INTERRUPTIBLE;
+    if (recording_ && random_.below(8) == 0)
+      leaving_.prev_state = fields.__state = TASK_INTERRUPTIBLE;
   } else if (way < 95) {
     leaving_.wait_class = kernel_thread ? DWELL_CLASS_PREEMPTED : DWELL_CLASS_YIELDED;
     thread.registers.orig_ax = kSyscallYield;
@@ -417,8 +418,8 @@ void Scheduler::close_window(Told& told) {
   }
 }
 
-// In the middle of an iterator anything may happen, on this CPU too. A tracepoint of a thread's life
-// runs with interrupts on: somebody may be woken from one, and other CPUs go on.
+// In the middle of an iterator anything may happen, on this CPU too. A tracepoint of a thread's
+// life runs with interrupts on: somebody may be woken from one, and other CPUs go on.
 void Scheduler::interrupted(const runtime::Interrupted& where) {
   if (depth_ > kDeepestInterrupt || !random_.chance(options_.interrupts)) return;
   const std::string& name = where.program->name();

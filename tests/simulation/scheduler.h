@@ -1,6 +1,6 @@
-// A scheduler that schedules at random: threads run, wait for a CPU, block, wake each other up, move
-// between CPUs, are created, execute and rename themselves, and exit. Each thing that happens is
-// told to the probe as the kernel would tell it, and entered into the simulator's own books.
+// A scheduler that schedules at random: threads run, wait for a CPU, block, wake each other up,
+// move between CPUs, are created, execute and rename themselves, and exit. Each thing that happens
+// is told to the probe as the kernel would tell it, and entered into the simulator's own books.
 //
 // One host thread. Time passes only in step(); the order of events is the only concurrency, but
 // steps may also happen in the middle of a program (interrupts, iterators).
@@ -28,14 +28,14 @@ struct SchedulerOptions {
   uint32_t execs = 500;
   uint32_t renames = 500;
   uint32_t migrations = 20000;
-  uint32_t early_wakings = 20000;      // the waker is faster than the sleeper
-  uint32_t cancelled_sleeps = 10000;   // a waking for a thread that has not gone to sleep
-  uint32_t clock_jumps = 20;           // forward, up to a second
-  uint32_t hidden_switches = 0;        // no program runs at them
-  uint32_t missed_wakings = 0;         // nor at these
-  uint32_t backward_ns = 0;            // CPUs' clocks differ by up to so much
-  uint32_t interrupts = 0;             // in programs that can be interrupted: something happens
-  uint32_t renames_max = 16;           // as the probe's
+  uint32_t early_wakings = 20000;     // the waker is faster than the sleeper
+  uint32_t cancelled_sleeps = 10000;  // a waking for a thread that has not gone to sleep
+  uint32_t clock_jumps = 20;          // forward, up to a second
+  uint32_t hidden_switches = 0;       // no program runs at them
+  uint32_t missed_wakings = 0;        // nor at these
+  uint32_t backward_ns = 0;           // CPUs' clocks differ by up to so much
+  uint32_t interrupts = 0;            // in programs that can be interrupted: something happens
+  uint32_t renames_max = 16;          // as the probe's
 };
 
 struct Thread {

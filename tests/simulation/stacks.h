@@ -1,5 +1,5 @@
-// Stacks of the simulated threads, computed from a number instead of held: variant v of a user stack
-// lies on a page of its own and is linked by frame pointers.
+// Stacks of the simulated threads, computed from a number instead of held: variant v of a user
+// stack lies on a page of its own and is linked by frame pointers.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The simulator's own books of a thread: where its time went, kept by what the scheduler did, not by
-// what the probe was told. A life is what the probe calls one: a thread under one name and program.
+// The simulator's own books of a thread: where its time went, kept by what the scheduler did, not
+// by what the probe was told. A life is what the probe calls one: a thread under one name and
+// program.
 #pragma once
 
 #include <cstdint>

@@ -26,11 +26,11 @@ int dwell_core_exists(const char* what);
 #define bpf_core_read_str(to, size, from) bpf_probe_read_kernel_str(to, size, (const void*)(from))
 #define bpf_core_read_user(to, size, from) bpf_probe_read_user(to, size, (const void*)(from))
 
-#define DWELL_READ_1(from, a)                                                          \
-  ({                                                                                   \
-    __typeof__((from)->a) dwell_field;                                                 \
+#define DWELL_READ_1(from, a)                                                                 \
+  ({                                                                                          \
+    __typeof__((from)->a) dwell_field;                                                        \
     bpf_probe_read_kernel((void*)&dwell_field, sizeof(dwell_field), (const void*)&(from)->a); \
-    dwell_field;                                                                       \
+    dwell_field;                                                                              \
   })
 #define DWELL_READ_2(from, a, ...) DWELL_READ_1(DWELL_READ_1(from, a), __VA_ARGS__)
 #define DWELL_READ_3(from, a, ...) DWELL_READ_2(DWELL_READ_1(from, a), __VA_ARGS__)
@@ -40,18 +40,18 @@ int dwell_core_exists(const char* what);
 #define BPF_CORE_READ(from, ...) \
   DWELL_CONCAT_TOKENS(DWELL_READ_, DWELL_COUNT_ARGUMENTS(__VA_ARGS__))(from, __VA_ARGS__)
 #define BPF_PROBE_READ(from, ...) BPF_CORE_READ(from, __VA_ARGS__)
-#define BPF_CORE_READ_INTO(to, from, ...)                  \
-  ({                                                       \
+#define BPF_CORE_READ_INTO(to, from, ...)                         \
+  ({                                                              \
     *(__typeof__(*(to))*)(to) = BPF_CORE_READ(from, __VA_ARGS__); \
-    0;                                                     \
+    0;                                                            \
   })
 
 #define BPF_CORE_READ_BITFIELD(from, field) ((unsigned long long)(from)->field)
-#define BPF_CORE_READ_BITFIELD_PROBED(from, field)                                       \
-  ({                                                                                     \
-    __typeof__(*(from)) dwell_whole;                                                     \
+#define BPF_CORE_READ_BITFIELD_PROBED(from, field)                                        \
+  ({                                                                                      \
+    __typeof__(*(from)) dwell_whole;                                                      \
     bpf_probe_read_kernel((void*)&dwell_whole, sizeof(dwell_whole), (const void*)(from)); \
-    (unsigned long long)dwell_whole.field;                                               \
+    (unsigned long long)dwell_whole.field;                                                \
   })
 
 #ifdef __cplusplus

@@ -110,10 +110,10 @@ long bpf_perf_event_read_value(void* map, __u64 flags, struct bpf_perf_event_val
 // Does not return if the program runs.
 long bpf_tail_call(void* ctx, void* programs, __u32 index) DWELL_CALL(bpf_tail_call);
 
-#define bpf_printk(format, ...)                                                                   \
-  ({                                                                                              \
-    static const char dwell_format[] = format;                                                    \
-    bpf_trace_printk(dwell_format, sizeof(dwell_format), ##__VA_ARGS__);                          \
+#define bpf_printk(format, ...)                                          \
+  ({                                                                     \
+    static const char dwell_format[] = format;                           \
+    bpf_trace_printk(dwell_format, sizeof(dwell_format), ##__VA_ARGS__); \
   })
 
 #ifdef __cplusplus

@@ -52,17 +52,17 @@
 #define DWELL_REGISTER_3 PT_REGS_PARM4(ctx)
 #define DWELL_REGISTER_4 PT_REGS_PARM5(ctx)
 
-#define DWELL_UNPACKED(name, context, word, ...)                                               \
-  name(context ctx);                                                                           \
-  static inline __attribute__((always_inline)) __typeof__(name(0)) dwell_unpacked_##name(      \
-      context ctx, ##__VA_ARGS__);                                                             \
-  __typeof__(name(0)) name(context ctx) {                                                      \
-    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wint-conversion\"")      \
-    return dwell_unpacked_##name(ctx DWELL_CONCAT_TOKENS(                                      \
-        DWELL_WORDS_, DWELL_COUNT_OPTIONAL(__VA_ARGS__))(word));                               \
-    _Pragma("GCC diagnostic pop")                                                              \
-  }                                                                                            \
-  static inline __attribute__((always_inline)) __typeof__(name(0)) dwell_unpacked_##name(      \
+#define DWELL_UNPACKED(name, context, word, ...)                                             \
+  name(context ctx);                                                                         \
+  static inline __attribute__((always_inline)) __typeof__(name(0)) dwell_unpacked_##name(    \
+      context ctx, ##__VA_ARGS__);                                                           \
+  __typeof__(name(0)) name(context ctx) {                                                    \
+    _Pragma("GCC diagnostic push")                                                           \
+        _Pragma("GCC diagnostic ignored \"-Wint-conversion\"") return dwell_unpacked_##name( \
+            ctx DWELL_CONCAT_TOKENS(DWELL_WORDS_, DWELL_COUNT_OPTIONAL(__VA_ARGS__))(word)); \
+    _Pragma("GCC diagnostic pop")                                                            \
+  }                                                                                          \
+  static inline __attribute__((always_inline)) __typeof__(name(0)) dwell_unpacked_##name(    \
       context ctx, ##__VA_ARGS__)
 
 #define BPF_PROG(name, ...) \
