@@ -252,10 +252,12 @@ void Scheduler::switch_threads(uint32_t cpu, Thread* prev, Thread* next) {
   runtime::Task& prev_task = prev != nullptr ? *prev->task : *queues_[cpu].idle;
   runtime::Task& next_task = next != nullptr ? *next->task : *queues_[cpu].idle;
   if (prev != nullptr) kernel(*prev).se.sum_exec_runtime += at - prev->came_on_ns;
-  if (random_.chance(options_.hidden_switches))
+  if (random_.chance(options_.hidden_switches)) {
     ++hidden_;
-  else if (probe_ != nullptr)
+    if (leaving_.dies) ++hidden_exits_;
+  } else if (probe_ != nullptr) {
     probe_->sched_switch(cpu, leaving_.preempt, prev_task, next_task, leaving_.prev_state);
+  }
   queues_[cpu].current = next;
   machine_.cpu(cpu).current = &next_task;
   if (prev != nullptr) put_away(*prev, cpu, at);

@@ -67,6 +67,7 @@ class Scheduler {
 
   uint64_t switches() const { return switches_; }
   uint64_t hidden_switches() const { return hidden_; }
+  uint64_t hidden_exits() const { return hidden_exits_; }
   const Window& window() const { return window_; }
   const std::vector<Life>& lives() const { return lives_; }
   const RowSums& truth_of_class(uint8_t wait_class) const { return by_class_[wait_class]; }
@@ -126,6 +127,7 @@ class Scheduler {
   std::vector<uint64_t> stack_counts_ = std::vector<uint64_t>(kStackVariants);
   uint64_t switches_ = 0;
   uint64_t hidden_ = 0;
+  uint64_t hidden_exits_ = 0;
   uint64_t executed_ = 0;
   uint64_t renamed_ = 0;
   uint64_t started_ = 0;  // of the threads that were there before all
