@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 // Makes each of the runtime's calls once, as the tests ask.
-#include "exercise.h"
-
-#include <asm/ptrace.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
+/* In this order: bpf_helpers.h uses the types of bpf.h. */
+/* clang-format off */
 #include <linux/bpf.h>
+#include <asm/ptrace.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+/* clang-format on */
+
+#include "exercise.h"
 
 struct exercise_results results = {};
 __u64 initialised = 42;

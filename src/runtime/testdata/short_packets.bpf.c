@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 // Drops packets that are too short, and tells each with its bytes.
-#include <bpf/bpf_helpers.h>
+/* In this order: bpf_helpers.h uses the types of bpf.h. */
+/* clang-format off */
 #include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+/* clang-format on */
 
 struct dropped {
   __u64 at_ns;
