@@ -68,6 +68,11 @@ TEST(ConservationTest, ManyThreadsOnManyCpus) {
   expect_all_equal(recorded);
 }
 
+TEST(ConservationTest, TheBuildForRawTracepoints) {
+  Recorded recorded = record({.cpus = 8, .threads = 500}, 50'000, {.raw = true});
+  expect_all_equal(recorded);
+}
+
 TEST(ConservationTest, ThreadsWithoutAnEventUntilTheyExecute) {
   Recorded recorded =
       record({.cpus = 4000, .threads = 9000, .execs = 300'000, .renames = 300'000}, 10'000);

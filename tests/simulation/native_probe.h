@@ -17,6 +17,7 @@
 namespace dwell::simulation {
 
 struct ProbeLimits {
+  bool raw = false;         // the build for raw tracepoints
   uint32_t rows = 1 << 20;  // per epoch
   uint32_t stacks = 1 << 17;
   uint32_t stack_ring_bytes = 1 << 24;

@@ -9,6 +9,7 @@ constexpr uint64_t kFirstClock = 1'000'000'000'000;
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kSyscallYield = 24;
 constexpr uint32_t kDeepestInterrupt = 2;
+constexpr uint64_t kKernelStackBytes = 16384;
 constexpr uint32_t kStepsOfLoadShift = 14;
 constexpr uint32_t kStacksPerThread = 4;
 constexpr uint32_t kKernelThreads = 16;  // one in so many
@@ -44,6 +45,7 @@ Scheduler::Scheduler(runtime::Machine& machine, NativeProbe* probe, const Schedu
       random_(options.seed),
       queues_(options.cpus) {
   machine_.set_clock(kFirstClock);
+  machine_.set_missing({"struct fred_ss"});
   for (uint32_t cpu = 0; cpu < options_.cpus; ++cpu) {
     runtime::Task& idle = machine_.create_task(sizeof(task_struct));
     idle.as<task_struct>().flags = PF_IDLE | PF_KTHREAD;
@@ -88,6 +90,8 @@ Thread* Scheduler::create_thread(uint32_t cpu) {
   fields.group_leader = &fields;
   fields.real_parent = &queues_[0].idle->as<task_struct>();
   fields.__state = TASK_NEW;
+  // Where the raw build looks for the registers: at the top of the kernel stack.
+  fields.stack = reinterpret_cast<std::byte*>(&thread->registers + 1) - kKernelStackBytes;
   choose_stack(*thread);
   return thread;
 }
