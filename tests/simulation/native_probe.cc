@@ -74,14 +74,13 @@ void Told::add_record(const dwell_thread_record& record) {
 
 Result<std::unique_ptr<NativeProbe>> NativeProbe::load(runtime::Machine& machine,
                                                        const ProbeLimits& limits) {
-  DWELL_ASSIGN(auto object, runtime::Object::open(limits.raw ? dwell_native_off_cpu_raw
-                                                     : dwell_native_off_cpu));
+  DWELL_ASSIGN(auto object,
+               runtime::Object::open(limits.raw ? dwell_native_off_cpu_raw : dwell_native_off_cpu));
   configure(*object, limits);
   runtime::MapDefinition rows = object->inner_definition("epoch");
   rows.max_entries = limits.rows;
   DWELL_TRY(object->load(machine));
-  if (!limits.raw)
-    object->map<runtime::TaskStorageMap>("thread_states").set_limit(limits.states);
+  if (!limits.raw) object->map<runtime::TaskStorageMap>("thread_states").set_limit(limits.states);
   std::unique_ptr<NativeProbe> probe(new NativeProbe(machine, std::move(object)));
   for (int i = 0; i < 2; ++i) {
     DWELL_ASSIGN(probe->row_maps_[i], runtime::create_map(rows, machine));

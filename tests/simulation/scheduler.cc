@@ -8,7 +8,6 @@ namespace {
 constexpr uint64_t kFirstClock = 1'000'000'000'000;
 constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint64_t kSyscallYield = 24;
-constexpr uint32_t kDeepestInterrupt = 2;
 constexpr uint64_t kKernelStackBytes = 16384;
 constexpr uint32_t kStepsOfLoadShift = 14;
 constexpr uint32_t kStacksPerThread = 4;
@@ -212,29 +211,41 @@ void Scheduler::decide_leaving(uint32_t cpu, Thread& thread) {
     return;
   }
   const uint64_t way = random_.below(100);
-  const bool kernel_thread = (fields.flags & PF_KTHREAD) != 0;
-  if (way < 60) {
-    const WaitKind& kind = kWaits[random_.below(std::size(kWaits))];
-    leaving_.blocks = true;
-    leaving_.wait_class = kind.wait_class;
-    leaving_.prev_state = fields.__state = kind.state;
-    fields.in_iowait = kind.in_iowait;
-    thread.registers.orig_ax = kind.syscall;
-    if (random_.chance(options_.early_wakings)) {
-      tell_waking(other_cpu(cpu), thread);
-      machine_.set_clock(machine_.clock() + random_.below(kMillisecond / 2));
-      fields.__state = TASK_WAKING;
-      leaving_.woken_early = true;
-    }
-  } else if (way < 75) {
+  if (way < 60)
+    decide_blocking(cpu, thread);
+  else
+    decide_staying(way, thread);
+}
+
+void Scheduler::decide_blocking(uint32_t cpu, Thread& thread) {
+  task_struct& fields = kernel(thread);
+  const WaitKind& kind = kWaits[random_.below(std::size(kWaits))];
+  leaving_.blocks = true;
+  leaving_.wait_class = kind.wait_class;
+  leaving_.prev_state = fields.__state = kind.state;
+  fields.in_iowait = kind.in_iowait;
+  thread.registers.orig_ax = kind.syscall;
+  if (!random_.chance(options_.early_wakings)) return;
+  tell_waking(other_cpu(cpu), thread);
+  machine_.set_clock(machine_.clock() + random_.below(kMillisecond / 2));
+  fields.__state = TASK_WAKING;
+  leaving_.woken_early = true;
+}
+
+// It loses the CPU, or gives it up, and stays on the run queue.
+void Scheduler::decide_staying(uint64_t way, Thread& thread) {
+  task_struct& fields = kernel(thread);
+  if (way < 75) {
     leaving_.wait_class = DWELL_CLASS_PREEMPTED;
     thread.registers.orig_ax = ~0ul;
   } else if (way < 88) {
     leaving_.preempt = true;
     leaving_.wait_class = DWELL_CLASS_PREEMPTED_KERNEL;
+    // It may have been about to sleep.
     if (recording_ && random_.below(8) == 0)
       leaving_.prev_state = fields.__state = TASK_INTERRUPTIBLE;
   } else if (way < 95) {
+    const bool kernel_thread = (fields.flags & PF_KTHREAD) != 0;
     leaving_.wait_class = kernel_thread ? DWELL_CLASS_PREEMPTED : DWELL_CLASS_YIELDED;
     thread.registers.orig_ax = kSyscallYield;
   } else {
@@ -260,7 +271,9 @@ void Scheduler::switch_threads(uint32_t cpu, Thread* prev, Thread* next) {
     ++hidden_;
     if (leaving_.dies) ++hidden_exits_;
   } else if (probe_ != nullptr) {
+    leaving_.thread = prev;
     probe_->sched_switch(cpu, leaving_.preempt, prev_task, next_task, leaving_.prev_state);
+    leaving_.thread = nullptr;
   }
   queues_[cpu].current = next;
   machine_.cpu(cpu).current = &next_task;
@@ -374,67 +387,6 @@ void Scheduler::migrate(uint32_t cpu) {
   Thread& thread = *waiting[random_.below(waiting.size())];
   remove_from(waiting, thread);
   enqueue(thread, other_cpu(cpu));
-}
-
-// -- recording -----------------------------------------------------------------------------------
-
-std::vector<runtime::Task*> Scheduler::all_tasks() {
-  std::vector<runtime::Task*> tasks;
-  for (const std::unique_ptr<Thread>& thread : threads_)
-    if (thread->task != nullptr) tasks.push_back(thread->task);
-  return tasks;
-}
-
-void Scheduler::steps(uint32_t count) {
-  for (uint32_t i = 0; i < count; ++i) step();
-}
-
-void Scheduler::open_window() {
-  ++depth_;  // nobody is buried while an iterator is under way
-  const uint32_t some = std::min(options_.cpus * 4, 4000u);
-  if (probe_ != nullptr) probe_->prepare(0, all_tasks());
-  steps(some);
-  window_.start_ns = machine_.clock() + 2 * kMillisecond;
-  recording_ = start_set_ = true;
-  for (RunQueue& queue : queues_)
-    for (Thread* thread : queue.waiting) thread->truth.forget_reason(DWELL_CLASS_RUNNABLE);
-  if (probe_ != nullptr) probe_->set_start(window_.start_ns);
-  steps(some);
-  if (probe_ != nullptr) probe_->seed(0, all_tasks(), options_.seed % 2 == 0);
-  --depth_;
-  while (machine_.clock() <= window_.start_ns) step();
-}
-
-void Scheduler::close_window(Told& told) {
-  window_.end_ns = machine_.clock() + options_.backward_ns + kMillisecond;
-  if (probe_ != nullptr) probe_->set_end(window_.end_ns);
-  while (machine_.clock() <= window_.end_ns) step();
-  steps(options_.cpus * 2);
-  ++depth_;
-  for (int run = 0; run < 2 && probe_ != nullptr; ++run) {
-    probe_->close_window(0, all_tasks(), told);
-    steps(options_.cpus);
-  }
-  --depth_;
-  machine_.set_interrupt_hook({});
-  for (const std::unique_ptr<Thread>& thread : threads_) {
-    if (thread->task == nullptr) continue;
-    if (!thread->truth.on_cpu()) note(thread->truth.close(window_), *thread);
-    end_life(*thread, window_.end_ns + 1);
-  }
-}
-
-// In the middle of an iterator anything may happen, on this CPU too. A tracepoint of a thread's
-// life runs with interrupts on: somebody may be woken from one, and other CPUs go on.
-void Scheduler::interrupted(const runtime::Interrupted& where) {
-  if (depth_ > kDeepestInterrupt || !random_.chance(options_.interrupts)) return;
-  const std::string& name = where.program->name();
-  ++depth_;
-  if (name == "prepare" || name.starts_with("seed") || name == "close_window")
-    step();
-  else if (name == "on_task_newtask" || name == "on_sched_process_exec" || name == "on_task_rename")
-    wake_someone(where.cpu);
-  --depth_;
 }
 
 }  // namespace dwell::simulation

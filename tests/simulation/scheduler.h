@@ -91,6 +91,8 @@ class Scheduler {
   void reschedule(uint32_t cpu);
   void switch_threads(uint32_t cpu, Thread* prev, Thread* next);
   void decide_leaving(uint32_t cpu, Thread& thread);
+  void decide_blocking(uint32_t cpu, Thread& thread);
+  void decide_staying(uint64_t way, Thread& thread);
   void choose_stack(Thread& thread);
   void put_away(Thread& thread, uint32_t cpu, uint64_t at);
   void end_life(Thread& thread, uint64_t at);
@@ -107,6 +109,7 @@ class Scheduler {
   void remove_from(std::vector<Thread*>& list, Thread& thread);
   void note(const std::optional<ClosedInterval>& interval, const Thread& thread);
   void interrupted(const runtime::Interrupted& where);
+  void wake_while_leaving(uint32_t cpu);
   void bury();
   void steps(uint32_t count);
   std::vector<runtime::Task*> all_tasks();
@@ -138,6 +141,7 @@ class Scheduler {
 
   // How the thread that is leaving its CPU does so.
   struct Leaving {
+    Thread* thread = nullptr;  // while the probe is told
     uint32_t prev_state = 0;
     bool preempt = false;
     bool blocks = false;
