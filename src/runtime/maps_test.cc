@@ -219,6 +219,17 @@ TEST_F(MapsTest, RingBufferIsFullAtItsSize) {
   EXPECT_GT(ring.wakeups(), 0u);
 }
 
+TEST_F(MapsTest, AWriteBehindAValueIsCaught) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  update(EXERCISE_HASH, 1, 1);
+  EXPECT_DEATH(call("on_overrun", EXERCISE_HASH), "use-after-poison");
+  EXPECT_DEATH(call("on_overrun", EXERCISE_ARRAY), "use-after-poison");
+#else
+  GTEST_SKIP() << "SKIP: only AddressSanitizer sees it (preset asan)";
+#endif
+}
+
 TEST_F(MapsTest, ManyCpusShareMaps) {
   std::vector<std::thread> threads;
   std::atomic<int> refused = 0;

@@ -116,6 +116,15 @@ int on_map(struct bpf_raw_tracepoint_args* ctx) {
   return 0;
 }
 
+/* What no verifier would let pass: writes behind its value. */
+SEC("raw_tp/overrun")
+int on_overrun(struct bpf_raw_tracepoint_args* ctx) {
+  __u32 key = 1;
+  volatile __u64* value = bpf_map_lookup_elem(chosen(ctx->args[0]), &key);
+  if (value) value[1] = 7;
+  return 0;
+}
+
 SEC("raw_tp/facts")
 int on_facts(void* ctx) {
   struct exercise_facts* facts = &results.facts;

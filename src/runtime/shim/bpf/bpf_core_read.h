@@ -26,11 +26,14 @@ int dwell_core_exists(const char* what);
 #define bpf_core_read_str(to, size, from) bpf_probe_read_kernel_str(to, size, (const void*)(from))
 #define bpf_core_read_user(to, size, from) bpf_probe_read_user(to, size, (const void*)(from))
 
-#define DWELL_READ_1(from, a)                                                                 \
-  ({                                                                                          \
-    __typeof__((from)->a) dwell_field;                                                        \
-    bpf_probe_read_kernel((void*)&dwell_field, sizeof(dwell_field), (const void*)&(from)->a); \
-    dwell_field;                                                                              \
+// The address is computed, not taken: `from` may be a null pointer.
+#define DWELL_READ_1(from, a)                                                               \
+  ({                                                                                        \
+    __typeof__((from)->a) dwell_field;                                                      \
+    bpf_probe_read_kernel(                                                                  \
+        (void*)&dwell_field, sizeof(dwell_field),                                           \
+        (const void*)((unsigned long)(from) + __builtin_offsetof(__typeof__(*(from)), a))); \
+    dwell_field;                                                                            \
   })
 #define DWELL_READ_2(from, a, ...) DWELL_READ_1(DWELL_READ_1(from, a), __VA_ARGS__)
 #define DWELL_READ_3(from, a, ...) DWELL_READ_2(DWELL_READ_1(from, a), __VA_ARGS__)
