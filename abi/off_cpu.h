@@ -259,7 +259,7 @@ enum dwell_counter {
   DWELL_COUNT_STACK_INCOMPLETE, /* user walks that did not reach a root frame */
   DWELL_COUNT_MISSED_WAKEUP,    /* ns: blocked intervals that ended without a waking */
   DWELL_COUNT_EARLY_WAKEUP,     /* waking before the switch-out */
-  DWELL_COUNT_CLOCK_ANOMALY,
+  DWELL_COUNT_CLOCK_ANOMALY,    /* ns: by which an event came before the one before it */
   DWELL_COUNT_MISSED_SWITCH_IN, /* ns: of the intervals whose end was worked out from the CPU time
                                  */
   DWELL_LOSS_MISSED_SWITCH_OUT, /* ns: off the CPU, but why and when is not known */

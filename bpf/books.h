@@ -163,7 +163,6 @@ static always_inline bool cut(struct thread_state* state, __u64 now, struct inte
   interval->to = not_after_window(now);
   interval->blocked_ns = interval->run_queue_ns = 0;
   interval->censored = 0;
-  if (now < state->since_ns) count(DWELL_COUNT_CLOCK_ANOMALY, 0);
   if (interval->to <= interval->from || (state->gap && state->since_ns == 0)) return false;
   if (state->since_ns < interval->from) interval->censored |= DWELL_CENSORED_LEFT;
   if (now > interval->to) interval->censored |= DWELL_CENSORED_RIGHT;

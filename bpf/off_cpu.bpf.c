@@ -84,11 +84,22 @@ static always_inline void lose_absence(struct task_struct* task, struct thread_s
   count(DWELL_LOSS_MISSED_SWITCH_OUT, away - ran);
 }
 
+/*
+ * The clocks of two CPUs may differ by a little. The time of a thread goes on from where it was:
+ * nothing counts twice, and its books add up.
+ */
+static always_inline __u64 not_backwards(const struct thread_state* state, __u64 now) {
+  if (now >= state->since_ns) return now;
+  count(DWELL_COUNT_CLOCK_ANOMALY, state->since_ns - now);
+  return state->since_ns;
+}
+
 static always_inline void switch_out(void* ctx, struct task_struct* task, bool preempt,
                                      __u32 prev_state, __u64 now, struct scratch* scratch) {
   struct thread_state* state = get_state(task, PHASE_RUNNING, DWELL_CLASS_NONE);
   if (!state || state->phase == PHASE_ENDED) return;
   count(DWELL_COUNT_SWITCHES, 0);
+  now = not_backwards(state, now);
   __u64 cpu_time = READ(task, se.sum_exec_runtime);
   if (state->phase == PHASE_OFF) work_out_switch_in(ctx, task, state, cpu_time, now, scratch);
   book_running(state, now);
@@ -115,6 +126,7 @@ static always_inline void switch_in(void* ctx, struct task_struct* task, __u64 n
                                     struct scratch* scratch) {
   struct thread_state* state = get_state(task, PHASE_OFF, DWELL_CLASS_RUNNABLE);
   if (!state || state->phase == PHASE_ENDED) return;
+  now = not_backwards(state, now);
   if (state->phase == PHASE_OFF)
     close_interval(ctx, task, state, scratch, now, 0);
   else
@@ -251,7 +263,9 @@ int on_sched_wakeup_new(__u64* ctx) {
 static always_inline struct thread_state* next_life(struct task_struct* task, __u8 ended) {
   if (!maybe_target(task) || window.start_ns == 0) return 0;
   struct thread_state* state = find_state(task);
-  if (!state || state->phase != PHASE_RUNNING) return 0;
+  if (!state) return 0;
+  if (state->phase == PHASE_UNKNOWN) adopt(task, state, PHASE_RUNNING, DWELL_CLASS_NONE);
+  if (state->phase != PHASE_RUNNING) return 0;
   if (ended == DWELL_END_RENAMED && state->life >= config.renames_max) return 0;
   __u64 now = bpf_ktime_get_ns();
   if (window.end_ns && now >= window.end_ns) return 0;

@@ -154,7 +154,7 @@ static always_inline bool is_target(struct task_struct* task) {
 static always_inline void read_comm(struct task_struct* task, char* comm) {
 #ifdef DWELL_RAW_TP
   bpf_probe_read_kernel(comm, DWELL_COMM_BYTES,
-                        (const void*)task + bpf_core_field_offset(task->comm));
+                        (const void*)task + bpf_core_field_offset(struct task_struct, comm));
 #else
   bpf_probe_read_kernel(comm, DWELL_COMM_BYTES, task->comm);
 #endif

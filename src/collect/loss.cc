@@ -42,7 +42,9 @@ constexpr std::array kMeanings = {
     CounterMeaning{DWELL_COUNT_EARLY_WAKEUP, "early_wakeup",
                    "wake-ups that came before the thread had left the CPU", false, false},
     CounterMeaning{DWELL_COUNT_CLOCK_ANOMALY, "clock_anomaly",
-                   "intervals that ended before they began: counted as 0 ns", true, false},
+                   "events that a CPU's clock dated before the thread's last one: taken as of the "
+                   "same time",
+                   true, true},
     CounterMeaning{DWELL_COUNT_MISSED_SWITCH_IN, "missed_switch_in",
                    "returns to the CPU that the kernel did not tell: their time is worked out from "
                    "the CPU time used",

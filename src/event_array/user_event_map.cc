@@ -44,7 +44,8 @@ Result<std::unique_ptr<UserEventMap>> UserEventMap::create(const UserEventMapOpt
         "cannot create an event map with rings of {} bytes: a power of two from {} to {} is needed",
         options.ring_bytes, page, kMaxRingBytes));
   DWELL_ASSIGN(const std::vector<uint32_t> possible, read_cpu_list("possible"));
-  const uint32_t cpus = possible.empty() ? 1 : possible.back() + 1;
+  const uint32_t real_cpus = possible.empty() ? 1 : possible.back() + 1;
+  const uint32_t cpus = options.simulated_cpus != 0 ? options.simulated_cpus : real_cpus;
   UserMapLayout layout;
   layout.slots = options.max_entries == 0 ? cpus : options.max_entries;
   layout.rings = std::min(layout.slots, cpus);
@@ -52,7 +53,8 @@ Result<std::unique_ptr<UserEventMap>> UserEventMap::create(const UserEventMapOpt
   layout.backward = options.overwrite;
   layout.exact_length = options.exact_length;
   layout.buffer_unread = options.buffer_unread;
-  if (options.force_lock || !restartable_sequences_work()) layout.mode = ProducerMode::kLock;
+  if (options.force_lock || options.simulated_cpus != 0 || !restartable_sequences_work())
+    layout.mode = ProducerMode::kLock;
   DWELL_ASSIGN(UserMapMemory memory, UserMapMemory::create(layout));
   Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return errno_error(errno, "cannot create an eventfd");
@@ -83,6 +85,24 @@ uint32_t UserEventMap::current_cpu() const noexcept {
   return cpu < 0 ? 0 : static_cast<uint32_t>(cpu);
 }
 
+namespace {
+
+// What `flags` append of the context's data; 0 or minus an errno.
+int choose_capture(uint64_t flags, const DataContext& context,
+                   std::span<const std::byte>& capture) noexcept {
+  if ((flags & ring::kReservedFlags) != 0) return -EINVAL;
+  const uint64_t length = (flags & ring::kCaptureMask) >> ring::kCaptureShift;
+  if (length == 0) return 0;
+  const bool sound = context.data != nullptr && context.data_end >= context.data;
+  const uint64_t available =
+      sound ? static_cast<uint64_t>(context.data_end - context.data) : uint64_t{0};
+  if (length > available) return -EFAULT;
+  capture = {context.data, length};
+  return 0;
+}
+
+}  // namespace
+
 int UserEventMap::output(uint64_t flags, std::span<const std::byte> data) noexcept {
   if ((flags & ~ring::kIndexMask) != 0) return -EINVAL;
   return output_checked(flags, data, {});
@@ -90,20 +110,28 @@ int UserEventMap::output(uint64_t flags, std::span<const std::byte> data) noexce
 
 int UserEventMap::output(uint64_t flags, std::span<const std::byte> data,
                          const DataContext& context) noexcept {
-  if ((flags & ring::kReservedFlags) != 0) return -EINVAL;
-  const uint64_t length = (flags & ring::kCaptureMask) >> ring::kCaptureShift;
-  if (length == 0) return output_checked(flags, data, {});
-  const bool sound = context.data != nullptr && context.data_end >= context.data;
-  const uint64_t available =
-      sound ? static_cast<uint64_t>(context.data_end - context.data) : uint64_t{0};
-  if (length > available) return -EFAULT;
-  return output_checked(flags, data, {context.data, length});
+  std::span<const std::byte> capture;
+  if (const int refused = choose_capture(flags, context, capture); refused != 0) return refused;
+  return output_checked(flags, data, capture);
+}
+
+int UserEventMap::output_on(uint32_t cpu, uint64_t flags,
+                            std::span<const std::byte> data) noexcept {
+  if ((flags & ~ring::kIndexMask) != 0) return -EINVAL;
+  return output_once(cpu, flags, data, {});
+}
+
+int UserEventMap::output_on(uint32_t cpu, uint64_t flags, std::span<const std::byte> data,
+                            const DataContext& context) noexcept {
+  std::span<const std::byte> capture;
+  if (const int refused = choose_capture(flags, context, capture); refused != 0) return refused;
+  return output_once(cpu, flags, data, capture);
 }
 
 int UserEventMap::output_checked(uint64_t flags, std::span<const std::byte> data,
                                  std::span<const std::byte> capture) noexcept {
   for (int moves = 0; moves < kMostRestarts; ++moves) {
-    const int result = output_once(flags, data, capture);
+    const int result = output_once(current_cpu(), flags, data, capture);
     if (result != kMovedAway) [[likely]]
       return result;
   }
@@ -111,10 +139,9 @@ int UserEventMap::output_checked(uint64_t flags, std::span<const std::byte> data
 }
 
 // One try. kMovedAway: this thread came to another CPU, whose slot and gate count now.
-int UserEventMap::output_once(uint64_t flags, std::span<const std::byte> data,
+int UserEventMap::output_once(uint32_t cpu, uint64_t flags, std::span<const std::byte> data,
                               std::span<const std::byte> capture) noexcept {
   const bool any_cpu = (flags & ring::kIndexMask) == ring::kCurrentCpu;
-  const uint32_t cpu = current_cpu();
   const uint32_t index = any_cpu ? cpu : static_cast<uint32_t>(flags & ring::kIndexMask);
   if (index >= slots()) return -E2BIG;
   if (index >= rings()) return -ENOENT;  // a slot beyond the last possible CPU

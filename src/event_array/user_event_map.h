@@ -32,6 +32,9 @@ struct UserEventMapOptions {
   bool exact_length = true;    // padding count in header.misc; false: the kernel's very bytes
   bool buffer_unread = false;  // keep outputs though no reader is attached (else -ENOSPC)
   bool force_lock = false;     // do not use rseq though it works
+  // Not 0: rings for so many pretended CPUs. Producers say where they are, with output_on alone,
+  // and lock.
+  uint32_t simulated_cpus = 0;
 };
 
 // The context of a program that sees a packet or any other bytes with an end.
@@ -63,6 +66,10 @@ class UserEventMap {
   int output(uint64_t flags, std::span<const std::byte> data) noexcept;
   // From a context with data: bits 32 to 51 of `flags` append so many bytes of it.
   int output(uint64_t flags, std::span<const std::byte> data, const DataContext& context) noexcept;
+  // The same on a pretended CPU; for maps with simulated_cpus.
+  int output_on(uint32_t cpu, uint64_t flags, std::span<const std::byte> data) noexcept;
+  int output_on(uint32_t cpu, uint64_t flags, std::span<const std::byte> data,
+                const DataContext& context) noexcept;
   // The write of user mode: into the ring of the current CPU.
   int write(std::span<const std::byte> data) noexcept { return output(ring::kCurrentCpu, data); }
 
@@ -92,7 +99,7 @@ class UserEventMap {
 
   int output_checked(uint64_t flags, std::span<const std::byte> data,
                      std::span<const std::byte> capture) noexcept;
-  int output_once(uint64_t flags, std::span<const std::byte> data,
+  int output_once(uint32_t cpu, uint64_t flags, std::span<const std::byte> data,
                   std::span<const std::byte> capture) noexcept;
   int refuse(uint32_t index, uint32_t gate) noexcept;
   int put_restartable(uint32_t index, bool any_cpu, std::span<const std::byte> data,

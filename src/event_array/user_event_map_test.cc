@@ -94,6 +94,22 @@ TEST_P(UserMapTest, CoversAsManyCpusAsItHasSlots) {
   EXPECT_EQ(large->output(999, numbered(1)), -ENOENT);
 }
 
+TEST_P(UserMapTest, HasRingsForPretendedCpus) {
+  const uint32_t cpus = online_.back() + 5;  // more than there are
+  const auto map = create({.ring_bytes = 4096, .simulated_cpus = cpus});
+  const auto array = attach(*map);
+  EXPECT_EQ(map->rings(), cpus);
+  EXPECT_EQ(map->output_on(cpus - 1, kCurrent, numbered(1)), 0);
+  EXPECT_EQ(map->output_on(cpus - 1, cpus - 1, numbered(2)), 0);
+  EXPECT_EQ(map->output_on(cpus - 1, 0, numbered(3)), -EOPNOTSUPP);
+  EXPECT_EQ(map->output_on(cpus, kCurrent, numbered(4)), -E2BIG);
+  EXPECT_EQ(map->output_on(0, 1ull << 40 | kCurrent, numbered(5)), -EINVAL);
+  const auto got = drain_all(*array);
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_EQ(got[1].cpu, cpus - 1);
+  EXPECT_EQ(got[1].id(), 2u);
+}
+
 TEST_P(UserMapTest, CapturesContextBehindTheData) {
   const auto map = create();
   const auto array = attach(*map);

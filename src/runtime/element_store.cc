@@ -1,0 +1,56 @@
+#include "runtime/element_store.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DWELL_POISON 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define DWELL_POISON 1
+#endif
+#ifdef DWELL_POISON
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace dwell::runtime {
+namespace {
+
+constexpr size_t kChunkBytes = 1 << 20;
+#ifdef DWELL_POISON
+constexpr size_t kGuardBytes = 32;
+#else
+constexpr size_t kGuardBytes = 0;
+#endif
+
+}  // namespace
+
+ElementStore::ElementStore(uint64_t count, size_t element_bytes)
+    : count_(count),
+      element_bytes_(element_bytes),
+      stride_(((element_bytes + 7) & ~size_t{7}) + kGuardBytes),
+      shift_(static_cast<uint32_t>(
+          std::bit_width(std::max<size_t>(kChunkBytes / std::max<size_t>(stride_, 1), 1)) - 1)),
+      chunks_((count >> shift_) + 1) {}
+
+ElementStore::~ElementStore() {
+  for (const std::atomic<std::byte*>& chunk : chunks_) std::free(chunk.load());
+}
+
+std::byte* ElementStore::make_chunk(uint64_t chunk) {
+  const uint64_t elements = uint64_t{1} << shift_;
+  auto* made = static_cast<std::byte*>(std::calloc(elements, std::max<size_t>(stride_, 1)));
+  if (made == nullptr) std::abort();  // as operator new would
+#ifdef DWELL_POISON
+  for (uint64_t i = 0; i < elements; ++i)
+    ASAN_POISON_MEMORY_REGION(made + i * stride_ + element_bytes_, stride_ - element_bytes_);
+#endif
+  std::byte* there = nullptr;
+  if (chunks_[chunk].compare_exchange_strong(there, made, std::memory_order_acq_rel)) return made;
+  std::free(made);
+  return there;
+}
+
+}  // namespace dwell::runtime
