@@ -1,5 +1,5 @@
-// One line on a terminal that is rewritten while the recording runs. In a pipe or a file one line when
-// the window has begun, which scripts can wait for.
+// One line on a terminal that is rewritten while the recording runs. In a pipe or a file one line
+// when the window has begun, which scripts can wait for.
 #pragma once
 
 #include <cstdint>
