@@ -8,7 +8,8 @@
 #if __has_feature(address_sanitizer)
 #define DWELL_POISON 1
 #endif
-#elif defined(__SANITIZE_ADDRESS__)
+#endif
+#if defined(__SANITIZE_ADDRESS__) && !defined(DWELL_POISON)
 #define DWELL_POISON 1
 #endif
 #ifdef DWELL_POISON
