@@ -129,6 +129,8 @@ Status ElfFile::read_segments(uint32_t count) {
     if (header.p_type == PT_LOAD && header.p_filesz > 0)
       segments_.push_back(
           {header.p_offset, header.p_vaddr, header.p_filesz, (header.p_flags & PF_X) != 0});
+    if (header.p_type == PT_GNU_EH_FRAME)
+      eh_frame_header_ = {header.p_offset, header.p_vaddr, header.p_filesz, false};
     if (header.p_type == PT_NOTE && build_id_.empty())
       read_build_id(header.p_offset, header.p_filesz, header.p_align);
   }

@@ -64,6 +64,9 @@ class ElfFile {
   bool is_64() const { return is_64_; }
   uint16_t machine() const { return machine_; }
   const std::vector<LoadSegment>& segments() const { return segments_; }
+  // Where PT_GNU_EH_FRAME lies in the file: the way to .eh_frame without section headers. Empty if
+  // there is none.
+  const LoadSegment& eh_frame_header() const { return eh_frame_header_; }
   // Lowercase hex, "" if none. From the segments; once sections are read, from sections as well.
   const std::string& build_id() const { return build_id_; }
 
@@ -94,6 +97,7 @@ class ElfFile {
   uint32_t section_names_index_ = 0;
   uint16_t section_header_bytes_ = 0;
   std::vector<LoadSegment> segments_;
+  LoadSegment eh_frame_header_;
   std::vector<Section> sections_;
   std::vector<uint32_t> name_offsets_;
   std::string section_names_;  // moving an ElfFile must keep it on the heap: see name_sections()

@@ -1,0 +1,76 @@
+#include "symbolize/unwind_data.h"
+
+#include <elf.h>
+
+#include <algorithm>
+
+#include "unwind/cfi_reader.h"
+
+namespace dwell::symbolize {
+namespace {
+
+constexpr uint64_t kEhFrameHeaderBytes = 16;  // as many as its first pointer may need
+constexpr uint8_t kEhFrameHeaderVersion = 1;
+
+const LoadSegment* segment_at(const ElfFile& elf, uint64_t address) {
+  const auto holds = [&](const LoadSegment& s) { return s.holds_address(address); };
+  const auto found = std::ranges::find_if(elf.segments(), holds);
+  return found == elf.segments().end() ? nullptr : &*found;
+}
+
+// From where .eh_frame begins to the end of its segment: what follows it there is read as entries
+// that make no sense, and counted.
+void read_by_header(const ElfFile& elf, UnwindData& data) {
+  const LoadSegment& place = elf.eh_frame_header();
+  const uint64_t bytes = std::min(place.file_bytes, kEhFrameHeaderBytes);
+  const auto head = elf.bytes().read_range(place.offset, bytes, kEhFrameHeaderBytes);
+  if (!head || bytes == 0) return;
+  unwind::CfiReader reader(*head, place.address);
+  const uint8_t version = reader.u8(), encoding = reader.u8();
+  reader.take(2);  // the encodings of the search table, which is not needed
+  const uint64_t address = reader.pointer(encoding);
+  const LoadSegment* segment = segment_at(elf, address);
+  if (reader.failed() || version != kEhFrameHeaderVersion || segment == nullptr) return;
+  const uint64_t skip = address - segment->address;
+  auto section =
+      elf.bytes().read_range(segment->offset + skip, segment->file_bytes - skip, kUnwindSectionMax);
+  if (!section) return;
+  data.eh_frame = std::move(*section);
+  data.eh_frame_address = address;
+}
+
+void read_by_sections(const ElfFile& elf, UnwindData& data) {
+  const Section* eh_frame = elf.section(".eh_frame");
+  if (eh_frame != nullptr) {
+    if (auto bytes = elf.section_bytes(*eh_frame, kUnwindSectionMax)) {
+      data.eh_frame = std::move(*bytes);
+      data.eh_frame_address = eh_frame->address;
+    }
+  }
+  const Section* debug_frame = elf.section(".debug_frame");
+  if (debug_frame == nullptr) return;
+  if (auto bytes = elf.section_bytes(*debug_frame, kUnwindSectionMax))
+    data.debug_frame = std::move(*bytes);
+}
+
+}  // namespace
+
+Result<UnwindData> read_unwind_data(FileBytes bytes) {
+  DWELL_ASSIGN(ElfFile elf, ElfFile::read(bytes));
+  if (!elf.is_64() || elf.machine() != EM_X86_64)
+    return runtime_error("unwind data is read for x86-64 only");
+  UnwindData data;
+  for (const LoadSegment& segment : elf.segments())
+    if (segment.executable && segment.address + segment.file_bytes > segment.address)
+      data.code.push_back({segment.address, segment.address + segment.file_bytes});
+  if (elf.read_sections()) read_by_sections(elf, data);
+  if (data.eh_frame.empty()) read_by_header(elf, data);
+  return data;
+}
+
+Result<unwind::Table> compile_unwind_table(FileBytes bytes) {
+  DWELL_ASSIGN(const UnwindData data, read_unwind_data(bytes));
+  return unwind::compile(data.source());
+}
+
+}  // namespace dwell::symbolize

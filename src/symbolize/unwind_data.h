@@ -1,0 +1,31 @@
+// The unwind data of an ELF file, brought to src/unwind: finds .eh_frame and .debug_frame by
+// section headers or, where those were stripped, .eh_frame by its program header. Called for every
+// file and image that a recorded process maps executable.
+#pragma once
+
+#include "base/result.h"
+#include "symbolize/elf_file.h"
+#include "unwind/table.h"
+
+namespace dwell::symbolize {
+
+constexpr uint64_t kUnwindSectionMax = uint64_t{256} << 20;
+
+// The sections' bytes, and where they belong.
+struct UnwindData {
+  std::string eh_frame;
+  std::string debug_frame;
+  uint64_t eh_frame_address = 0;
+  std::vector<unwind::CodeRange> code;
+
+  unwind::CfiSource source() const {
+    return {{eh_frame, eh_frame_address}, {debug_frame, 0}, code};
+  }
+};
+
+// An error if the file is no x86-64 ELF file. No unwind data is no error: both sections are empty.
+Result<UnwindData> read_unwind_data(FileBytes bytes);
+
+Result<unwind::Table> compile_unwind_table(FileBytes bytes);
+
+}  // namespace dwell::symbolize
