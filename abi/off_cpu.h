@@ -140,6 +140,25 @@ enum {
   DWELL_STACK_TRUNCATED = 8, /* deeper than DWELL_MAX_FRAMES: root frames are missing */
 };
 
+/* Why the walk of a user stack went no further. The first three are roots: the stack is whole. */
+enum dwell_walk_end {
+  DWELL_WALK_ROOT = 0,          /* the unwind data says that there is no caller */
+  DWELL_WALK_ROOT_ZERO = 1,     /* the return address is 0 */
+  DWELL_WALK_ROOT_POINTER = 2,  /* the frame pointer is 0 where there is no unwind data */
+  DWELL_WALK_TRUNCATED = 3,     /* DWELL_MAX_FRAMES */
+  DWELL_WALK_NO_TABLES = 4,     /* frame pointers led nowhere; the process has no tables (yet) */
+  DWELL_WALK_NO_MAPPING = 5,    /* an address in no executable mapping that is known */
+  DWELL_WALK_BAD_POINTER = 6,   /* no unwind data there, and no plausible frame pointer */
+  DWELL_WALK_UNSUPPORTED = 7,   /* unwind data that no rule can say */
+  DWELL_WALK_RULES_FULL = 8,    /* ... or that did not fit into the table of rules */
+  DWELL_WALK_REGISTER_LOST = 9, /* the rule needs a register that is not known in this frame */
+  DWELL_WALK_FAULT = 10,        /* a page of the stack is not in memory */
+  DWELL_WALK_BAD_STACK = 11,    /* the caller's frame would not lie above this one */
+  DWELL_WALK_BAD_IP = 12,       /* a return address that no user code has */
+  DWELL_WALK_COMPAT = 13,       /* 32-bit code */
+  DWELL_WALK_END_COUNT = 14,
+};
+
 /*
  * A stack, sent once through the ring `stacks` when it is first seen; `known_stacks` remembers that
  * it was. The record is cut after `count` ips, leaf first. Writer: probe.
@@ -150,7 +169,8 @@ struct dwell_stack_record {
   __dwell_u64 first_seen_ns;
   __dwell_u16 count; /* frames that follow */
   __dwell_u16 flags;
-  __dwell_u32 zero;
+  __dwell_u16 end;            /* user: enum dwell_walk_end */
+  __dwell_u16 pointer_frames; /* user: steps of the walk that followed the frame pointer */
   __dwell_u64 ips[DWELL_MAX_FRAMES + 1];
 };
 enum { DWELL_STACK_RECORD_HEADER_BYTES = 40 };
@@ -256,24 +276,27 @@ enum dwell_counter {
   DWELL_COUNT_STACK_RING_FULL, /* not sent now, sent again at the next sight */
   DWELL_LOSS_KERNEL_STACK_FAULT,
   DWELL_COUNT_STACK_TRUNCATED,
-  DWELL_COUNT_STACK_INCOMPLETE, /* user walks that did not reach a root frame */
-  DWELL_COUNT_MISSED_WAKEUP,    /* ns: blocked intervals that ended without a waking */
-  DWELL_COUNT_EARLY_WAKEUP,     /* waking before the switch-out */
-  DWELL_COUNT_CLOCK_ANOMALY,    /* ns: by which an event came before the one before it */
-  DWELL_COUNT_MISSED_SWITCH_IN, /* ns: of the intervals whose end was worked out from the CPU time
-                                 */
-  DWELL_LOSS_MISSED_SWITCH_OUT, /* ns: off the CPU, but why and when is not known */
-  DWELL_COUNT_FILTERED,         /* ns */
-  DWELL_LOSS_THREAD_RECORDS,    /* ns alive: folded into dwell_lost_threads */
-  DWELL_LOSS_TARGETS_FULL,      /* a child could not be followed */
-  DWELL_COUNT_KSTACK_HIT,       /* kernel stacks found by signature */
-  DWELL_COUNT_KSTACK_WALK,      /* kernel stacks walked */
-  DWELL_COUNT_KSTACK_VERIFIED,  /* hits walked as well and found equal */
-  DWELL_LOSS_KSTACK_MISMATCH,   /* hits walked as well and found different: must be 0 */
-  DWELL_COUNT_TIMELINE,         /* ns: intervals that are long enough for the timeline */
-  DWELL_LOSS_TIMELINE_RING,     /* ns: of them, those that the kernel did not take */
-  DWELL_LOSS_TIMELINE_LIMIT,    /* ns: received, but more than user space keeps, which counts it */
-  DWELL_COUNTER_COUNT,
+  DWELL_COUNT_STACK_INCOMPLETE,  /* user walks that did not reach a root frame */
+  DWELL_COUNT_MISSED_WAKEUP,     /* ns: blocked intervals that ended without a waking */
+  DWELL_COUNT_EARLY_WAKEUP,      /* waking before the switch-out */
+  DWELL_COUNT_CLOCK_ANOMALY,     /* ns: by which an event came before the one before it */
+  DWELL_COUNT_MISSED_SWITCH_IN,  /* ns: of the intervals whose end was worked out from the CPU time
+                                  */
+  DWELL_LOSS_MISSED_SWITCH_OUT,  /* ns: off the CPU, but why and when is not known */
+  DWELL_COUNT_FILTERED,          /* ns */
+  DWELL_LOSS_THREAD_RECORDS,     /* ns alive: folded into dwell_lost_threads */
+  DWELL_LOSS_TARGETS_FULL,       /* a child could not be followed */
+  DWELL_COUNT_KSTACK_HIT,        /* kernel stacks found by signature */
+  DWELL_COUNT_KSTACK_WALK,       /* kernel stacks walked */
+  DWELL_COUNT_KSTACK_VERIFIED,   /* hits walked as well and found equal */
+  DWELL_LOSS_KSTACK_MISMATCH,    /* hits walked as well and found different: must be 0 */
+  DWELL_COUNT_TIMELINE,          /* ns: intervals that are long enough for the timeline */
+  DWELL_LOSS_TIMELINE_RING,      /* ns: of them, those that the kernel did not take */
+  DWELL_LOSS_TIMELINE_LIMIT,     /* ns: received, but more than user space keeps, which counts it */
+  DWELL_COUNT_FRAMES_BY_ROW,     /* steps of user walks: by unwind data */
+  DWELL_COUNT_FRAMES_BY_POINTER, /* ... by frame pointer */
+  DWELL_COUNT_WALK_END,          /* user walks by dwell_walk_end: one counter each from here */
+  DWELL_COUNTER_COUNT = DWELL_COUNT_WALK_END + DWELL_WALK_END_COUNT,
 };
 struct dwell_counter_cell {
   __dwell_u64 count;

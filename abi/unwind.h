@@ -38,9 +38,9 @@ enum dwell_cfa_kind {
   DWELL_CFA_NONE = 0,     /* no unwind data here; rule 0 says so: follow the frame pointer */
   DWELL_CFA_REGISTER = 1, /* register + cfa_offset */
   DWELL_CFA_MEMORY = 2,   /* *(register + cfa_offset) + cfa_add */
-  DWELL_CFA_PLT = 3,    /* rsp + 8, or + 16 where the address modulo 16 is at least cfa_add: a PLT */
-  DWELL_CFA_ROOT = 4,   /* there is no caller */
-  DWELL_CFA_SIGNAL = 5, /* all registers lie in the signal frame at rsp */
+  DWELL_CFA_PLT = 3,  /* rsp + 8, or + 16 where the address modulo 16 is at least cfa_add: a PLT */
+  DWELL_CFA_ROOT = 4, /* there is no caller */
+  DWELL_CFA_SIGNAL = 5,      /* all registers lie in the signal frame at rsp */
   DWELL_CFA_UNSUPPORTED = 6, /* an expression that no rule can say */
   DWELL_CFA_RULES_FULL = 7,  /* the rule did not fit into the table of rules */
 };
@@ -55,7 +55,7 @@ enum dwell_saved_kind {
 
 enum {
   DWELL_RETURN_AT_CFA = 0xff, /* the return address is *(CFA - 8); else a register holds it */
-  DWELL_RULE_EXACT_IP = 1,    /* flag: the caller was interrupted, its address is no return address */
+  DWELL_RULE_EXACT_IP = 1, /* flag: the caller was interrupted, its address is no return address */
 };
 
 /* Registers by their DWARF numbers. */
@@ -103,7 +103,7 @@ struct dwell_unwind_process {
   __dwell_u32 mappings;
 };
 
-#define DWELL_UNWIND_ROW(address, rule) (((__dwell_u32)(address) & 0xffff) << 16 | (rule))
+#define DWELL_UNWIND_ROW(address, rule) (((__dwell_u32)(address)&0xffff) << 16 | (rule))
 
 DWELL_ASSERT(sizeof(struct dwell_unwind_rule) == 16);
 DWELL_ASSERT(__builtin_offsetof(struct dwell_unwind_rule, cfa_offset) == 8);

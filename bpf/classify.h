@@ -21,7 +21,7 @@ static always_inline __u32 live_state(struct task_struct* task) {
 
 /* The user-mode registers of `task`, a kernel address to be read with read_regs. */
 struct user_regs {
-  __u64 ip, sp, bp, orig_ax, cs;
+  __u64 ip, sp, bp, bx, orig_ax, cs;
 };
 
 static always_inline void read_regs(struct task_struct* task, struct user_regs* regs) {
@@ -35,6 +35,7 @@ static always_inline void read_regs(struct task_struct* task, struct user_regs* 
   regs->ip = READ(saved, ip);
   regs->sp = READ(saved, sp);
   regs->bp = READ(saved, bp);
+  regs->bx = READ(saved, bx);
   regs->orig_ax = READ(saved, orig_ax);
   regs->cs = READ(saved, cs);
 }

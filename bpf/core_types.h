@@ -58,6 +58,7 @@ struct task_struct___with_state {
 /* x86-64 user registers as saved at the top of the kernel stack. */
 struct pt_regs___x86 {
   unsigned long bp;
+  unsigned long bx;
   unsigned long orig_ax;
   unsigned long ip;
   unsigned long cs;

@@ -122,8 +122,23 @@ static always_inline void count(__u32 counter, __u64 ns) {
  * sleep and migrate no more than a switch would let them.
  */
 enum { CHUNK_WORDS = 64 };
+
+/* A walk of a user stack under way: the registers of the frame that is being looked at. */
+struct walk {
+  __u64 ip, sp, bp, bx;
+  __u64 hash;
+  __u64 chunk_start; /* where scratch->chunk was read, 0: nowhere */
+  __u64 chunk_bytes;
+  __u64 word; /* what was read last */
+  __u32 first_mapping, mappings;
+  __u32 by_row, by_pointer; /* steps */
+  __u32 is_return;          /* 1: ip is a return address, the call lies before it */
+  __u32 is_leaf;            /* all registers are known */
+};
+
 struct scratch {
   struct dwell_stack_record stack;
+  struct walk walk;
   __u64 chunk[CHUNK_WORDS + 2];
   __u64 words[DWELL_SIGNATURE_WORDS];
   struct dwell_thread_record record;

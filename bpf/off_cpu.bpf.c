@@ -239,6 +239,9 @@ int on_task_newtask(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
   if (window.end_ns) return 0; /* or the closing iterator would take it for one of the window's */
   inherit_target(task);
+#ifndef DWELL_RAW_TP
+  inherit_tables(task);
+#endif
   if (maybe_target(task)) make_state(task, false);
   return 0;
 }
@@ -279,6 +282,9 @@ static always_inline struct thread_state* next_life(struct task_struct* task, __
 
 HOOK("sched_process_exec")
 int on_sched_process_exec(__u64* ctx) {
+#ifndef DWELL_RAW_TP
+  forget_tables((void*)ctx[0]);
+#endif
   next_life((void*)ctx[0], DWELL_END_EXECUTED);
   return 0;
 }

@@ -5,6 +5,12 @@
 namespace dwell::collect {
 namespace {
 
+constexpr CounterMeaning walk_end(dwell_walk_end end, std::string_view name,
+                                  std::string_view meaning) {
+  return {static_cast<dwell_counter>(int{DWELL_COUNT_WALK_END} + int{end}), name, meaning, false,
+          false};
+}
+
 constexpr std::array kMeanings = {
     CounterMeaning{DWELL_COUNT_SWITCHES, "switches", "context switches of recorded threads", false,
                    false},
@@ -33,7 +39,7 @@ constexpr std::array kMeanings = {
     CounterMeaning{DWELL_COUNT_STACK_TRUNCATED, "stack_truncated",
                    "user stacks deeper than 127 frames: their root is cut", false, false},
     CounterMeaning{DWELL_COUNT_STACK_INCOMPLETE, "stack_incomplete",
-                   "user stack walks that did not reach a root frame: code without frame pointers",
+                   "user stack walks that did not reach a root frame; the walk_* counters say why",
                    false, false},
     CounterMeaning{
         DWELL_COUNT_MISSED_WAKEUP, "missed_wakeup",
@@ -78,6 +84,40 @@ constexpr std::array kMeanings = {
                    "intervals beyond what the timeline keeps; their rows have them; raise "
                    "--timeline-intervals or its minimum",
                    true, true},
+    CounterMeaning{DWELL_COUNT_FRAMES_BY_ROW, "frames_by_row",
+                   "steps of user stack walks that followed unwind data", false, false},
+    CounterMeaning{DWELL_COUNT_FRAMES_BY_POINTER, "frames_by_pointer",
+                   "steps of user stack walks that followed the frame pointer", false, false},
+    walk_end(
+        DWELL_WALK_ROOT, "walk_root",
+        "user stack walks that reached a root frame: the unwind data says that there is no caller"),
+    walk_end(DWELL_WALK_ROOT_ZERO, "walk_root_zero",
+             "user stack walks that reached a root frame: its return address is 0"),
+    walk_end(DWELL_WALK_ROOT_POINTER, "walk_root_pointer",
+             "user stack walks that reached a root frame: its frame pointer is 0"),
+    walk_end(DWELL_WALK_TRUNCATED, "walk_truncated",
+             "user stack walks that ended at the limit of 127 frames"),
+    walk_end(DWELL_WALK_NO_TABLES, "walk_no_tables",
+             "user stack walks by frame pointers alone that ended early: the process had no unwind "
+             "tables yet"),
+    walk_end(DWELL_WALK_NO_MAPPING, "walk_no_mapping",
+             "user stack walks that came to an address in no known executable mapping"),
+    walk_end(DWELL_WALK_BAD_POINTER, "walk_bad_pointer",
+             "user stack walks that came to code with neither unwind data nor frame pointers"),
+    walk_end(DWELL_WALK_UNSUPPORTED, "walk_unsupported",
+             "user stack walks that came to unwind data that the walker does not understand"),
+    walk_end(DWELL_WALK_RULES_FULL, "walk_rules_full",
+             "user stack walks that came to unwind data that did not fit into the table of rules"),
+    walk_end(DWELL_WALK_REGISTER_LOST, "walk_register_lost",
+             "user stack walks that needed a register that was not known in that frame"),
+    walk_end(DWELL_WALK_FAULT, "walk_fault",
+             "user stack walks that came to a page of the stack that is not in memory"),
+    walk_end(DWELL_WALK_BAD_STACK, "walk_bad_stack",
+             "user stack walks whose next frame would not lie above the last"),
+    walk_end(DWELL_WALK_BAD_IP, "walk_bad_ip",
+             "user stack walks that came to an address that no user code has"),
+    walk_end(DWELL_WALK_COMPAT, "walk_compat",
+             "user stacks of 32-bit code: only the leaf is taken"),
 };
 static_assert(kMeanings.size() == DWELL_COUNTER_COUNT, "every counter has a meaning");
 

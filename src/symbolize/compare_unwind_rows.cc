@@ -153,12 +153,12 @@ class Expected {
     }
     uint64_t base;
     int64_t value = 0;
-    if (count <= 2 && ops[0].atom == DW_OP_call_frame_cfa) {
-      if (count == 2 && ops[1].atom != DW_OP_plus_uconst) return;
+    if (ops[0].atom != DW_OP_call_frame_cfa || count > 2) return;
+    if (count == 1 || ops[1].atom == DW_OP_plus_uconst) {
       value = count == 2 ? static_cast<int64_t>(ops[1].number) : 0;
       kind = DWELL_SAVED_AT_CFA;
-    } else if (count == 1 && based(ops[0], base, value) && base == DWELL_REGISTER_RBP) {
-      kind = DWELL_SAVED_AT_FRAME;
+    } else if (based(ops[1], base, value) && base == DWELL_REGISTER_RBP) {
+      kind = DWELL_SAVED_AT_FRAME;  // an expression, which begins with the CFA on its stack
     }
     offset = static_cast<int16_t>(value);
     if (offset != value) kind = DWELL_SAVED_LOST;

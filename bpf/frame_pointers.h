@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/*
+ * The walk of a user stack by frame pointers alone, for the build that serves kernels without
+ * bpf_loop and bpf_task_pt_regs. Memory is read in chunks: one helper call for many frames.
+ */
+#ifndef DWELL_BPF_FRAME_POINTERS_H
+#define DWELL_BPF_FRAME_POINTERS_H
+
+#include "walk.h"
+
+/* Makes the frame at `address` part of the chunk; returns its word in there, or -1: fault. */
+static always_inline int load_frame(struct scratch* scratch, __u64 address) {
+  struct walk* walk = &scratch->walk;
+  __u64 offset = address - walk->chunk_start;
+  if (walk->chunk_start == 0 || offset + 16 > walk->chunk_bytes) {
+    const void* from = (const void*)address;
+    walk->chunk_start = address;
+    walk->chunk_bytes = CHUNK_WORDS * 8;
+    offset = 0;
+    /* The chunk may cross into a page that is not there; the frame itself may be readable. */
+    if (bpf_probe_read_user(scratch->chunk, CHUNK_WORDS * 8, from) != 0) {
+      walk->chunk_bytes = 16;
+      if (bpf_probe_read_user(scratch->chunk, 16, from) != 0) return -1;
+    }
+  }
+  return offset / 8 & (CHUNK_WORDS - 1);
+}
+
+static always_inline __u32 step(struct scratch* scratch) {
+  struct walk* walk = &scratch->walk;
+  __u64 frame = walk->bp;
+  if (frame == 0) return DWELL_WALK_ROOT_POINTER;
+  if (frame < walk->sp || frame & 7) return DWELL_WALK_NO_TABLES;
+  int word = load_frame(scratch, frame);
+  if (word < 0) return DWELL_WALK_FAULT;
+  walk->bp = scratch->chunk[word];
+  walk->ip = scratch->chunk[word + 1];
+  walk->sp = frame + 16;
+  walk->by_pointer++;
+  return walk->ip == 0 ? DWELL_WALK_ROOT_ZERO : keep_frame(scratch);
+}
+
+verified_once __u64 walk_current(const struct dwell_process_key* process,
+                                 const struct user_regs* regs, struct scratch* scratch,
+                                 __u64 hash) {
+  __u32 end = GO_ON;
+  begin_walk(regs, scratch, hash);
+  for (__u32 i = 0; i < DWELL_MAX_FRAMES && end == GO_ON; ++i) end = step(scratch);
+  return finish_walk(scratch, end);
+}
+
+/* This build never reads another task's stack. */
+static always_inline __u64 walk_other(struct task_struct* other,
+                                      const struct dwell_process_key* process,
+                                      const struct user_regs* regs, struct scratch* scratch,
+                                      __u64 hash) {
+  return 0;
+}
+
+#endif

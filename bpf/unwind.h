@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/*
+ * The walk of a user stack, frame by frame: by unwind data where there is any, else by the frame
+ * pointer, else it ends, with a reason (docs/stacks.md). The state is scratch->walk; the frames go
+ * to scratch->stack.
+ *
+ * Memory is read in chunks: one helper call for several frames. In a handler a page that is not in
+ * memory ends the walk; the iterator, which may sleep, fetches it.
+ */
+#ifndef DWELL_BPF_UNWIND_H
+#define DWELL_BPF_UNWIND_H
+
+#include "unwind_tables.h"
+#include "walk.h"
+
+enum {
+  POINTER_LOST = 1, /* in place of a frame pointer that is not known; never aligned */
+  LOWEST_CODE = 4096,
+  CHUNK_BELOW = 56, /* registers are saved this far below a return address */
+  /* The signal frame of x86-64 Linux, from rsp at its restorer: include/uapi/asm/ucontext.h. */
+  SIGNAL_RBP = 120,
+  SIGNAL_RBX = 128,
+  SIGNAL_RSP = 160,
+  SIGNAL_RIP = 168,
+};
+#define HIGHEST_CODE 0x00ffffffffffffffull /* user addresses, with five-level page tables as well \
+                                            */
+
+/* Reads `bytes` at `address` of the current task, or in a sleepable iterator of `other`. */
+static always_inline long read_user(struct task_struct* other, void* to, __u32 bytes,
+                                    __u64 address) {
+  if (other) return bpf_copy_from_user_task(to, bytes, (const void*)address, other, 0);
+  return bpf_probe_read_user(to, bytes, (const void*)address);
+}
+
+/* Reads the word at `address` into walk->word. 0 on success. */
+static always_inline long load_word(struct task_struct* other, struct scratch* scratch,
+                                    __u64 address) {
+  struct walk* walk = &scratch->walk;
+  __u64 offset = address - walk->chunk_start;
+  if (walk->chunk_start == 0 || offset + 8 > walk->chunk_bytes) {
+    walk->chunk_start = address - CHUNK_BELOW;
+    walk->chunk_bytes = CHUNK_WORDS * 8;
+    offset = CHUNK_BELOW;
+    if (read_user(other, scratch->chunk, CHUNK_WORDS * 8, walk->chunk_start) != 0)
+      walk->chunk_start = 0; /* it may cross into a page that is not there; the word need not */
+  }
+  if (walk->chunk_start == 0 || offset & 7) return read_user(other, &walk->word, 8, address);
+  walk->word = scratch->chunk[offset / 8 & (CHUNK_WORDS - 1)];
+  return 0;
+}
+
+verified_once int load_current_word(struct scratch* scratch, __u64 address) {
+  return scratch ? load_word(0, scratch, address) : -1;
+}
+
+static always_inline long load(struct task_struct* other, struct scratch* scratch, __u64 address) {
+  return other ? load_word(other, scratch, address) : load_current_word(scratch, address);
+}
+
+/* Offsets of the registers in pt_regs by their DWARF numbers: what ptrace shows, so they stay. */
+const volatile __u8 saved_at[DWELL_REGISTER_COUNT] = {80, 96, 88, 40, 104, 112, 32, 152,
+                                                      72, 64, 56, 48, 24,  16,  8,  0};
+
+/* Registers that a walk does not follow are known in the leaf frame only. 0 on success. */
+static always_inline long load_register(struct task_struct* other, struct walk* walk,
+                                        __u32 number) {
+  if (number == DWELL_REGISTER_RSP) {
+    walk->word = walk->sp;
+  } else if (number == DWELL_REGISTER_RBP) {
+    walk->word = walk->bp;
+    return walk->bp == POINTER_LOST;
+  } else if (number == DWELL_REGISTER_RBX) {
+    walk->word = walk->bx;
+    return walk->bx == POINTER_LOST;
+  } else {
+    if (!walk->is_leaf || number >= DWELL_REGISTER_COUNT) return -1;
+    struct task_struct* task = other ? other : bpf_get_current_task_btf();
+    void* regs = (void*)bpf_task_pt_regs(task);
+    return bpf_probe_read_kernel(&walk->word, 8, regs + saved_at[number]);
+  }
+  return 0;
+}
+
+/* No unwind data here. */
+static always_inline __u32 follow_pointer(struct task_struct* other, struct scratch* scratch) {
+  struct walk* walk = &scratch->walk;
+  __u64 frame = walk->bp, caller;
+  __u32 astray = walk->mappings ? DWELL_WALK_BAD_POINTER : DWELL_WALK_NO_TABLES;
+  if (frame == 0) return DWELL_WALK_ROOT_POINTER;
+  if (frame == POINTER_LOST) return DWELL_WALK_REGISTER_LOST;
+  if (frame < walk->sp || frame & 7) return astray;
+  if (load(other, scratch, frame + 8) != 0) return DWELL_WALK_FAULT;
+  caller = walk->word;
+  if (load(other, scratch, frame) != 0) return DWELL_WALK_FAULT;
+  walk->bp = walk->word;
+  walk->bx = POINTER_LOST;
+  walk->sp = frame + 16;
+  walk->ip = caller;
+  walk->is_return = 1;
+  walk->by_pointer++;
+  return GO_ON;
+}
+
+/* A signal interrupted the caller: all its registers lie in the signal frame. */
+static always_inline __u32 leave_signal_frame(struct task_struct* other, struct scratch* scratch) {
+  struct walk* walk = &scratch->walk;
+  __u64 frame = walk->sp;
+  if (load(other, scratch, frame + SIGNAL_RBP) != 0) return DWELL_WALK_FAULT;
+  walk->bp = walk->word;
+  if (load(other, scratch, frame + SIGNAL_RBX) != 0) return DWELL_WALK_FAULT;
+  walk->bx = walk->word;
+  if (load(other, scratch, frame + SIGNAL_RSP) != 0) return DWELL_WALK_FAULT;
+  walk->sp = walk->word;
+  if (load(other, scratch, frame + SIGNAL_RIP) != 0) return DWELL_WALK_FAULT;
+  walk->ip = walk->word;
+  walk->is_return = 0;
+  walk->by_row++;
+  return GO_ON;
+}
+
+/* The caller's value of a register that is saved as the rule says. */
+static always_inline long restore(struct task_struct* other, struct scratch* scratch, __u8 kind,
+                                  __s64 offset, __u64 cfa, __u64 frame, __u64* value) {
+  struct walk* walk = &scratch->walk;
+  if (kind == DWELL_SAVED_SAME) return 0;
+  if (kind == DWELL_SAVED_LOST || (kind == DWELL_SAVED_AT_FRAME && frame == POINTER_LOST)) {
+    *value = POINTER_LOST;
+    return 0;
+  }
+  if (load(other, scratch, (kind == DWELL_SAVED_AT_CFA ? cfa : frame) + offset) != 0) return -1;
+  *value = walk->word;
+  return 0;
+}
+
+/* The CFA of the frame into walk->word. */
+static always_inline __u32 find_cfa(struct task_struct* other, struct scratch* scratch,
+                                    const struct dwell_unwind_rule* rule) {
+  struct walk* walk = &scratch->walk;
+  if (rule->cfa_kind == DWELL_CFA_PLT) {
+    walk->word = walk->sp + 8 + ((walk->ip & 15) >= (__u64)rule->cfa_add ? 8 : 0);
+    return GO_ON;
+  }
+  if (rule->cfa_kind == DWELL_CFA_RULES_FULL) return DWELL_WALK_RULES_FULL;
+  if (rule->cfa_kind != DWELL_CFA_REGISTER && rule->cfa_kind != DWELL_CFA_MEMORY)
+    return DWELL_WALK_UNSUPPORTED;
+  if (load_register(other, walk, rule->cfa_register) != 0) return DWELL_WALK_REGISTER_LOST;
+  walk->word += (__s64)rule->cfa_offset;
+  if (rule->cfa_kind == DWELL_CFA_REGISTER) return GO_ON;
+  if (load(other, scratch, walk->word) != 0) return DWELL_WALK_FAULT;
+  walk->word += (__s64)rule->cfa_add;
+  return GO_ON;
+}
+
+static always_inline __u32 follow_rule(struct task_struct* other, struct scratch* scratch,
+                                       const struct dwell_unwind_rule* rule) {
+  struct walk* walk = &scratch->walk;
+  if (rule->cfa_kind == DWELL_CFA_ROOT) return DWELL_WALK_ROOT;
+  if (rule->cfa_kind == DWELL_CFA_SIGNAL) return leave_signal_frame(other, scratch);
+  __u32 end = find_cfa(other, scratch, rule);
+  if (end != GO_ON) return end;
+  __u64 cfa = walk->word, frame = walk->bp, caller;
+  bool in_register = rule->return_register != DWELL_RETURN_AT_CFA;
+  /* A frame may be empty only where the return address is in a register. */
+  if (cfa < walk->sp || (cfa == walk->sp && !in_register)) return DWELL_WALK_BAD_STACK;
+  if (in_register) {
+    if (load_register(other, walk, rule->return_register) != 0) return DWELL_WALK_REGISTER_LOST;
+  } else if (load(other, scratch, cfa - 8) != 0) {
+    return DWELL_WALK_FAULT;
+  }
+  caller = walk->word;
+  if (restore(other, scratch, rule->frame_kind, rule->frame_offset, cfa, frame, &walk->bp) != 0 ||
+      restore(other, scratch, rule->rbx_kind, rule->rbx_offset, cfa, frame, &walk->bx) != 0)
+    return DWELL_WALK_FAULT;
+  walk->ip = caller;
+  walk->sp = cfa;
+  walk->is_return = !(rule->flags & DWELL_RULE_EXACT_IP);
+  walk->by_row++;
+  return GO_ON;
+}
+
+/* From the frame in scratch->walk to its caller. GO_ON, or why there is none. */
+static always_inline __u32 step(struct task_struct* other, struct scratch* scratch) {
+  struct walk* walk = &scratch->walk;
+  __u32 number = 0, end;
+  __u64 address = walk->ip - walk->is_return;
+  if (walk->mappings) {
+    __u32 mapping = find_mapping(walk->first_mapping, walk->mappings, address);
+    if (mapping != NO_INDEX)
+      number = find_rule(mapping, address);
+    else if (!walk->is_leaf)
+      return DWELL_WALK_NO_MAPPING;
+  }
+  struct dwell_unwind_rule* rule = number ? bpf_map_lookup_elem(&unwind_rules, &number) : 0;
+  end = rule ? follow_rule(other, scratch, rule) : follow_pointer(other, scratch);
+  walk->is_leaf = 0;
+  if (end != GO_ON) return end;
+  if (walk->ip == 0) return DWELL_WALK_ROOT_ZERO;
+  if (walk->ip < LOWEST_CODE || walk->ip > HIGHEST_CODE) return DWELL_WALK_BAD_IP;
+  return GO_ON;
+}
+
+verified_once __u32 step_current(struct scratch* scratch) {
+  return scratch ? step(0, scratch) : DWELL_WALK_FAULT;
+}
+
+/* The process' tables, if there are any: none, and frame pointers are followed. */
+static always_inline void find_tables(const struct dwell_process_key* process, struct walk* walk) {
+  __u32 pid = process->pid;
+  struct dwell_unwind_process* tables = bpf_map_lookup_elem(&unwind_processes, &pid);
+  /* User space knows start times to the clock tick only. */
+  if (!tables || process->start_boottime_ns - tables->start_boottime_ns >= 10000000) return;
+  walk->first_mapping = tables->first_mapping;
+  walk->mappings = tables->mappings;
+}
+
+verified_once __u64 walk_current(const struct dwell_process_key* process,
+                                 const struct user_regs* regs, struct scratch* scratch,
+                                 __u64 hash) {
+  if (!process || !regs || !scratch) return 0;
+  begin_walk(regs, scratch, hash);
+  find_tables(process, &scratch->walk);
+  __u32 end = regs->cs == X86_USER32_CS ? DWELL_WALK_COMPAT : GO_ON;
+  for (__u32 i = 0; i < DWELL_MAX_FRAMES && end == GO_ON; ++i) {
+    end = step_current(scratch);
+    if (end == GO_ON) end = keep_frame(scratch);
+  }
+  return finish_walk(scratch, end);
+}
+
+struct other_walk {
+  struct task_struct* task;
+  struct scratch* scratch;
+  __u32 end;
+};
+
+static long step_other(__u32 index, struct other_walk* walk) {
+  walk->end = step(walk->task, walk->scratch);
+  if (walk->end == GO_ON) walk->end = keep_frame(walk->scratch);
+  return walk->end != GO_ON;
+}
+
+/* Of a sleeping thread, in a sleepable iterator. */
+static always_inline __u64 walk_other(struct task_struct* task,
+                                      const struct dwell_process_key* process,
+                                      const struct user_regs* regs, struct scratch* scratch,
+                                      __u64 hash) {
+  struct other_walk walk = {.task = task, .scratch = scratch, .end = DWELL_WALK_COMPAT};
+  begin_walk(regs, scratch, hash);
+  find_tables(process, &scratch->walk);
+  if (regs->cs != X86_USER32_CS) bpf_loop(DWELL_MAX_FRAMES, step_other, &walk, 0);
+  return finish_walk(scratch, walk.end);
+}
+
+#endif

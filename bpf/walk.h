@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
+/* What both walkers of user stacks share: how a walk begins, takes a frame, and ends. */
+#ifndef DWELL_BPF_WALK_H
+#define DWELL_BPF_WALK_H
+
+#include "classify.h"
+
+enum { GO_ON = DWELL_WALK_END_COUNT /* not an end */ };
+
+/* Adds the frame that the walk came to. */
+static always_inline __u32 keep_frame(struct scratch* scratch) {
+  __u32 count = scratch->stack.count;
+  if (count >= DWELL_MAX_FRAMES) return DWELL_WALK_TRUNCATED;
+  scratch->stack.ips[count] = scratch->walk.ip;
+  scratch->stack.count = count + 1;
+  scratch->walk.hash = mix(scratch->walk.hash, scratch->walk.ip);
+  return GO_ON;
+}
+
+/* At the leaf. */
+static always_inline void begin_walk(const struct user_regs* regs, struct scratch* scratch,
+                                     __u64 hash) {
+  struct walk* walk = &scratch->walk;
+  walk->ip = regs->ip;
+  walk->sp = regs->sp;
+  walk->bp = regs->bp;
+  walk->bx = regs->bx;
+  walk->hash = hash;
+  walk->chunk_start = 0;
+  walk->mappings = 0;
+  walk->by_row = walk->by_pointer = 0;
+  walk->is_leaf = 1;
+  /* In a system call ip is behind the instruction, which may be the last of its function. */
+  walk->is_return = (__s64)regs->orig_ax >= 0;
+  scratch->stack.count = 0;
+  scratch->stack.flags = DWELL_STACK_USER;
+  keep_frame(scratch);
+}
+
+static always_inline void count_steps(__u32 counter, __u32 steps) {
+  struct dwell_counter_cell* cell = bpf_map_lookup_elem(&counters, &counter);
+  if (cell) cell->count += steps;
+}
+
+/* Returns the hash of the stack. */
+static always_inline __u64 finish_walk(struct scratch* scratch, __u32 end) {
+  if (end >= DWELL_WALK_END_COUNT) end = DWELL_WALK_TRUNCATED;
+  scratch->stack.end = end;
+  scratch->stack.pointer_frames = scratch->walk.by_pointer;
+  if (end <= DWELL_WALK_ROOT_POINTER) scratch->stack.flags |= DWELL_STACK_COMPLETE;
+  if (end == DWELL_WALK_TRUNCATED) scratch->stack.flags |= DWELL_STACK_TRUNCATED;
+  count(DWELL_COUNT_WALK_END + end, 0);
+  count_steps(DWELL_COUNT_FRAMES_BY_ROW, scratch->walk.by_row);
+  count_steps(DWELL_COUNT_FRAMES_BY_POINTER, scratch->walk.by_pointer);
+  /* Equal frames that ended otherwise are another stack: one may be whole, the other not. */
+  return mix(scratch->walk.hash, end);
+}
+
+#endif
