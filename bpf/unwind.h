@@ -23,8 +23,9 @@ enum {
   SIGNAL_RSP = 160,
   SIGNAL_RIP = 168,
 };
-#define HIGHEST_CODE 0x00ffffffffffffffull /* user addresses, with five-level page tables as well \
-                                            */
+#define HIGHEST_CODE                                                           \
+  0x00ffffffffffffffull /* user addresses, with five-level page tables as well \
+                         */
 
 /* Reads `bytes` at `address` of the current task, or in a sleepable iterator of `other`. */
 static always_inline long read_user(struct task_struct* other, void* to, __u32 bytes,

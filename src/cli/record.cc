@@ -37,6 +37,12 @@ constexpr uint64_t kEpochNs =
 // Located between two looks at the rings, which must not fill meanwhile.
 constexpr size_t kStacksPerRound = 4000;
 constexpr uint64_t kProgressNs = 200'000'000;
+// Compiling the unwind tables of what runs already; the window opens without the rest.
+constexpr std::chrono::milliseconds kUnwindPatience{3000};
+// A command has just begun: its mappings are followed closely, or its first waits would lack
+// tables.
+constexpr uint64_t kCommandBeginsNs = 300'000'000;
+constexpr int kCommandBeginsDrainMs = 2;
 
 uint64_t now_ns(clockid_t clock) {
   timespec now;
@@ -49,6 +55,7 @@ struct Session {
   RecordOptions options;
   std::optional<Command> command;
   std::vector<Fd> targets_alive;  // pidfds, readable when the process has ended
+  std::optional<unwind::LoadedTables> unwinding;
   std::unique_ptr<symbolize::Symbolizer> symbolizer;
   std::optional<probe::Probe> probe;
   std::optional<collect::Drain> drain;
@@ -113,6 +120,31 @@ Status start_probe(Session& session) {
   return session.probe->attach();
 }
 
+// Processes that appear later get theirs when the symbolizer learns of them.
+Status load_unwind_tables(Session& session) {
+  const probe::ProbeMaps& maps = session.probe->maps();
+  if (maps.unwind_slabs < 0 || !session.options.probe.user_stacks) return {};
+  DWELL_ASSIGN(auto memory,
+               unwind::open_bpf_memory({maps.unwind_processes, maps.unwind_mappings,
+                                        maps.unwind_pages, maps.unwind_rules, maps.unwind_slabs}));
+  session.unwinding.emplace(std::move(memory));
+  symbolize::Symbolizer& symbolizer = *session.symbolizer;
+  symbolizer.load_unwind_tables(*session.unwinding);
+  if (session.options.all) symbolizer.unwind_all_processes();
+  for (const uint32_t pid : session.options.pids) symbolizer.unwind_process(pid);
+  for (const uint32_t tid : session.options.tids) symbolizer.unwind_process(tid);
+  if (session.command) symbolizer.unwind_process(session.command->pid());
+  symbolizer.settle_unwinding(kUnwindPatience);
+  return {};
+}
+
+// Stacks that tell of mappings which the tables do not know.
+void report_doubts(Session& session) {
+  for (const collect::RawStack& stack : session.batch.stacks)
+    if (stack.end == DWELL_WALK_NO_MAPPING || stack.end == DWELL_WALK_NO_TABLES)
+      session.symbolizer->doubt_unwinding(stack.process.pid);
+}
+
 std::vector<uint32_t> schedstat_pids(const Session& session) {
   std::vector<uint32_t> pids = session.options.pids;
   if (session.command && !session.options.all) pids.push_back(session.command->pid());
@@ -149,6 +181,7 @@ Status absorb(Session& session, bool swap_epoch) {
     // Rows name stacks that were sent before them: take the ring again, so that none is missing.
     DWELL_TRY(session.drain->take_rings(batch));
   }
+  report_doubts(session);
   session.symbolizer->poll();
   std::ranges::move(batch.stacks, std::back_inserter(session.waiting));
   locate_waiting(session, kStacksPerRound);
@@ -201,6 +234,8 @@ Status record_until_stopped(Session& session) {
   for (;;) {
     const uint64_t now = now_ns(CLOCK_MONOTONIC);
     uint64_t wait_ms = session.waiting.empty() ? kDrainIntervalMs : 0;
+    if (session.command && now < start + kCommandBeginsNs)
+      wait_ms = std::min<uint64_t>(wait_ms, kCommandBeginsDrainMs);
     if (session.options.duration_ns) {
       const uint64_t end = start + *session.options.duration_ns;
       if (now + 1'000'000 >= end) return {};
@@ -251,6 +286,7 @@ Status close_window(Session& session) {
   DWELL_ASSIGN(const auto lost, session.drain->read_lost_threads());
   session.recording.totals.add_lost_threads(lost);
   session.kernel_memory_bytes = session.probe->kernel_memory_bytes();
+  if (session.unwinding) session.kernel_memory_bytes += session.unwinding->kernel_bytes();
   return {};
 }
 
@@ -267,6 +303,8 @@ Profile describe_machine(const Session& session) {
   facts.warnings = session.probe->notes();
   if (session.timeline)
     std::ranges::move(session.timeline->notes(), std::back_inserter(facts.warnings));
+  if (session.unwinding)
+    std::ranges::move(session.unwinding->warnings(), std::back_inserter(facts.warnings));
   facts.kernel_memory_bytes = session.kernel_memory_bytes;
   return facts;
 }
@@ -310,6 +348,7 @@ Result<RecordOutcome> run_record(const RecordOptions& options) {
   symbolize::Options naming;
   naming.demangle = options.demangle;
   DWELL_ASSIGN(session.symbolizer, symbolize::Symbolizer::create(naming));
+  DWELL_TRY(load_unwind_tables(session));
   DWELL_TRY(open_window(session));
   DWELL_TRY(record_until_stopped(session));
   DWELL_TRY(close_window(session));

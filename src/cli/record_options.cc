@@ -123,6 +123,7 @@ Status check_sizes(const RecordWords& words, probe::ProbeOptions& probe) {
   DWELL_TRY(set(words.rows, "--rows", 1, 1 << 24, probe.rows));
   DWELL_TRY(set(words.stacks, "--stacks", 1, 1 << 24, probe.stacks));
   DWELL_TRY(set(words.stack_ring, "--stack-ring", 4096, 1 << 30, probe.stack_ring_bytes));
+  DWELL_TRY(set(words.unwind_rows, "--unwind-rows", 0, 1 << 28, probe.unwind_rows));
   return set(words.thread_ring, "--thread-ring", 4096, 1 << 30, probe.thread_ring_bytes);
 }
 
@@ -247,6 +248,8 @@ void add_limits(CLI::App& command, RecordWords& words) {
   add("--timeline-ring", words.timeline_ring,
       "Bytes of each CPU's ring for single intervals (1048576)");
   add("--timeline-intervals", words.timeline_intervals, "Single intervals kept (1048576)");
+  add("--unwind-rows", words.unwind_rows,
+      "Rows of unwind data kept, 4 bytes each; 0: user stacks follow frame pointers (33554432)");
   command
       .add_flag("--raw-tracepoints", words.raw,
                 "Attach through raw tracepoints, as on kernels that refuse typed ones")

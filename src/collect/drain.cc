@@ -25,6 +25,7 @@ int take_stack(void* context, void* data, size_t size) {
                                                   record->process,
                                                   record->first_seen_ns,
                                                   record->flags,
+                                                  record->end,
                                                   {record->ips, record->ips + frames}});
   return 0;
 }

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <thread>
 
+#include "abi/unwind.h"
 #include "base/fd.h"
 #include "probe/load_log.h"
 #include "probe/probe_object.h"
@@ -83,6 +84,7 @@ struct Probe::Impl {
 
   Status create_rows();
   void size_maps();
+  void size_unwind_maps();
   void choose_seed();
   void set_config();
   Status run_iterator(const char* program);
@@ -128,10 +130,21 @@ void Probe::Impl::size_maps() {
                            power_of_two_at_least(options.thread_ring_bytes, page));
   bpf_map__set_max_entries(object->map("samples"), power_of_two_at_least(kSampleRingBytes, page));
   bpf_map__set_autocreate(object->map("timeline"), options.timeline_min_ns.has_value());
+  if (object->map("unwind_slabs") != nullptr && options.unwind_rows > 0) size_unwind_maps();
   if (!features.allocates_lazily) return;
   bpf_map__set_map_flags(object->map("known_stacks"), BPF_F_NO_PREALLOC);
   bpf_map__set_map_flags(object->map("signatures"), BPF_F_NO_PREALLOC);
   bpf_map__set_map_flags(bpf_map__inner_map(object->map("epoch")), BPF_F_NO_PREALLOC);
+}
+
+void Probe::Impl::size_unwind_maps() {
+  bpf_map__set_max_entries(object->map("unwind_processes"), options.unwind_processes);
+  bpf_map__set_max_entries(object->map("unwind_mappings"), options.unwind_mappings);
+  bpf_map__set_max_entries(object->map("unwind_pages"), options.unwind_pages);
+  bpf_map__set_max_entries(object->map("unwind_rules"), DWELL_UNWIND_RULES_MAX);
+  bpf_map__set_max_entries(
+      object->map("unwind_slabs"),
+      (options.unwind_rows + DWELL_UNWIND_SLAB_ROWS - 1) / DWELL_UNWIND_SLAB_ROWS);
 }
 
 void Probe::Impl::choose_seed() {
@@ -178,6 +191,12 @@ Status Probe::Impl::load(Build build, LoadLog& log) {
   maps.samples = object->map_fd("samples");
   maps.signatures = object->map_fd("signatures");
   if (options.timeline_min_ns) maps.timeline = object->map_fd("timeline");
+  if (object->map("unwind_slabs") == nullptr || options.unwind_rows == 0) return {};
+  maps.unwind_processes = object->map_fd("unwind_processes");
+  maps.unwind_mappings = object->map_fd("unwind_mappings");
+  maps.unwind_pages = object->map_fd("unwind_pages");
+  maps.unwind_rules = object->map_fd("unwind_rules");
+  maps.unwind_slabs = object->map_fd("unwind_slabs");
   return {};
 }
 

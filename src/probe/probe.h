@@ -38,6 +38,11 @@ struct ProbeOptions {
   uint32_t stacks = 1 << 19;  // distinct stacks
   uint32_t stack_ring_bytes = 16 << 20;
   uint32_t thread_ring_bytes = 4 << 20;
+  // Unwind tables (docs/stacks.md); 0 rows: user stacks follow frame pointers alone.
+  uint32_t unwind_rows = 32 << 20;
+  uint32_t unwind_pages = 1 << 17;
+  uint32_t unwind_mappings = 1 << 16;
+  uint32_t unwind_processes = 1 << 14;
   bool signatures = true;
   // Single intervals of at least this through ProbeMaps::timeline; none: that map is not created
   // and no code of it is loaded.
@@ -59,6 +64,12 @@ struct ProbeMaps {
   int samples = -1;
   int signatures = -1;
   int timeline = -1;  // perf event array; -1 without a timeline
+  // Of bpf/unwind_tables.h; -1 where the build has none.
+  int unwind_processes = -1;
+  int unwind_mappings = -1;
+  int unwind_pages = -1;
+  int unwind_rules = -1;
+  int unwind_slabs = -1;
 };
 
 class Probe {

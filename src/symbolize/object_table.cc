@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "symbolize/symbol_loader.h"
+#include "symbolize/unwind_data.h"
 
 namespace dwell::symbolize {
 namespace {
@@ -112,6 +113,35 @@ uint64_t ObjectTable::to_address(ObjectId object, uint64_t file_offset,
                                  uint64_t page_offset) const {
   return to_virtual_address(entries_[object].segments, file_offset, page_offset)
       .value_or(file_offset);
+}
+
+std::optional<uint64_t> ObjectTable::bias(ObjectId object, uint64_t start,
+                                          uint64_t page_offset) const {
+  constexpr uint64_t kPageMask = ~uint64_t{4095};
+  const LoadSegment* best = nullptr;
+  for (const LoadSegment& segment : entries_[object].segments) {
+    const uint64_t first = segment.offset & kPageMask;
+    if (!segment.executable || page_offset < first ||
+        page_offset >= segment.offset + segment.file_bytes)
+      continue;
+    if (best == nullptr || first == page_offset) best = &segment;
+  }
+  if (best == nullptr) return std::nullopt;
+  return start - page_offset + best->offset - best->address;
+}
+
+std::function<Result<unwind::Table>()> ObjectTable::unwind_task(ObjectId object) {
+  const Entry& entry = entries_[object];
+  if (entry.segments.empty()) return nullptr;
+  if (!entry.is_file) {
+    return [image = entry.image] { return compile_unwind_table(FileBytes::of_memory(image)); };
+  }
+  if (!entry.fd && !reopen(object)) return nullptr;
+  auto file = std::make_shared<Fd>(fcntl(entry.fd.get(), F_DUPFD_CLOEXEC, 0));
+  return [file, path = entry.info.path]() -> Result<unwind::Table> {
+    DWELL_ASSIGN(const FileBytes bytes, FileBytes::of_file(file->get(), path));
+    return compile_unwind_table(bytes);
+  };
 }
 
 bool ObjectTable::is_addressed_by_ip(ObjectId object) const {

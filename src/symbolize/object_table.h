@@ -19,6 +19,7 @@
 #include "symbolize/symbol_loader.h"
 #include "symbolize/symbol_table.h"
 #include "symbolize/symbolizer.h"
+#include "unwind/table.h"
 
 namespace dwell::symbolize {
 
@@ -46,6 +47,13 @@ class ObjectTable {
 
   // Address in the object for an offset in its file.
   uint64_t to_address(ObjectId object, uint64_t file_offset, uint64_t page_offset) const;
+
+  // The bias of a mapping of the object: an address in it less the bias is the address in the
+  // object. Nothing if no executable segment is mapped there.
+  std::optional<uint64_t> bias(ObjectId object, uint64_t start, uint64_t page_offset) const;
+  // Compiles the unwind data of the object; owns all it needs, may run on another thread. Null if
+  // there is no file to read.
+  std::function<Result<unwind::Table>()> unwind_task(ObjectId object);
 
   // Loads the symbols if need be. nullptr: there are none, see excuse().
   const SymbolTable* symbols(ObjectId object);

@@ -239,10 +239,30 @@ std::optional<LiveProcess> ProcessMaps::live(const ProcessKey& key, const Image&
   return process;
 }
 
+Image& ProcessMaps::running_image(const LiveProcess& process) {
+  const uint64_t now_ns = monotonic_now_ns();
+  Life* life = &current_life(process.pid(), now_ns);
+  if (life->start_ticks && *life->start_ticks != process.start_ticks())
+    life = &add_life(process.pid());  // the number was used again, and no event told
+  life->start_ticks = process.start_ticks();
+  Image& image = life->current();
+  if (image.read_ns == 0 && image.mappings->live().empty()) refresh(process, image);
+  return image;
+}
+
 void ProcessMaps::read_maps(const ProcessKey& key, Image& image) {
+  if (monotonic_now_ns() < image.next_read_ns) return;
+  const auto process = live(key, image);
+  if (process)
+    refresh(*process, image);
+  else
+    image.next_read_ns = monotonic_now_ns() + kReadPauseNs;
+}
+
+void ProcessMaps::refresh(const LiveProcess& process, Image& image) {
   const uint64_t start_ns = monotonic_now_ns();
   if (start_ns < image.next_read_ns) return;
-  if (const auto process = live(key, image)) read_from(*process, image);
+  read_from(process, image);
   const uint64_t end_ns = monotonic_now_ns();
   // A process can have so many mappings that reading them all the time would be all that we do.
   image.next_read_ns = end_ns + std::max(kReadPauseNs, kReadShare * (end_ns - start_ns));

@@ -86,6 +86,11 @@ class ProcessMaps {
   // The process, if it still runs and still runs this image.
   std::optional<LiveProcess> live(const ProcessKey& key, const Image& image);
 
+  // The image that a running process has now, /proc read for it if nothing else told of it.
+  Image& running_image(const LiveProcess& process);
+  // Reads /proc again unless that was done just before.
+  void refresh(const LiveProcess& process, Image& image);
+
   size_t lives() const { return births_.size(); }
 
  private:

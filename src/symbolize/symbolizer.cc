@@ -16,6 +16,7 @@
 #include "symbolize/object_finder.h"
 #include "symbolize/object_table.h"
 #include "symbolize/process_maps.h"
+#include "symbolize/table_loader.h"
 
 namespace dwell::symbolize {
 namespace {
@@ -58,6 +59,21 @@ class SystemSymbolizer final : public Symbolizer {
   LocationId locate_kernel(uint64_t ip, bool return_address) override;
   void notice_process(const ProcessKey& process) override;
   ProcessInfo process_info(const ProcessKey& process) const override;
+  void load_unwind_tables(unwind::LoadedTables& tables) override {
+    unwinding_.emplace(tables, objects_, finder_, maps_, roots_);
+  }
+  void unwind_process(uint32_t pid) override {
+    if (unwinding_) unwinding_->want(pid);
+  }
+  void unwind_all_processes() override {
+    if (unwinding_) unwinding_->want_all();
+  }
+  void doubt_unwinding(uint32_t pid) override {
+    if (unwinding_) unwinding_->doubt(pid, monotonic_now_ns());
+  }
+  void settle_unwinding(std::chrono::milliseconds patience) override {
+    if (unwinding_) unwinding_->settle(patience);
+  }
   FrameInfo describe(LocationId location) override;
   const ObjectInfo& object(ObjectId object) const override { return objects_.info(object); }
   std::vector<Unresolved> unresolved() const override;
@@ -68,6 +84,8 @@ class SystemSymbolizer final : public Symbolizer {
   static constexpr int kOpensPerPoll = 64;  // files of processes that nobody asked for yet
 
   void follow_mappings();
+  void take_events();
+  void tell_unwinding(const MappingEvent& event);
   void apply(const MappingEvent& event);
   void open_ahead(uint32_t pid, Image& image, const Mapping& mapping);
   ObjectId object_of(const ProcessKey& process, Image& image, Mapping& mapping);
@@ -84,6 +102,7 @@ class SystemSymbolizer final : public Symbolizer {
   ObjectFinder finder_;
   JitMaps jit_;
   KernelTable kernel_;
+  std::optional<TableLoader> unwinding_;
   std::optional<MappingEvents> events_;
   std::string no_events_;  // why there are none
   uint64_t lost_events_ = 0;
@@ -105,13 +124,26 @@ void SystemSymbolizer::follow_mappings() {
 }
 
 void SystemSymbolizer::poll() {
-  if (!events_) return;
+  if (events_) take_events();
+  if (unwinding_) unwinding_->update(monotonic_now_ns());
+}
+
+void SystemSymbolizer::take_events() {
   opens_left_ = kOpensPerPoll;
-  for (const MappingEvent& event : events_->take()) apply(event);
+  for (const MappingEvent& event : events_->take()) {
+    apply(event);
+    if (unwinding_) tell_unwinding(event);
+  }
   if (const uint64_t lost = events_->lost(); lost != lost_events_) {
     lost_events_ = lost;
     maps_.on_lost(monotonic_now_ns());
   }
+}
+
+void SystemSymbolizer::tell_unwinding(const MappingEvent& event) {
+  if (event.kind == MappingEvent::Kind::kFork) unwinding_->on_fork(event.parent_pid, event.pid);
+  if (event.kind == MappingEvent::Kind::kExec) unwinding_->on_exec(event.pid, monotonic_now_ns());
+  if (event.kind == MappingEvent::Kind::kMap) unwinding_->on_map(event.pid);
 }
 
 void SystemSymbolizer::apply(const MappingEvent& event) {

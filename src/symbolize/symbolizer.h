@@ -6,6 +6,7 @@
 // bounded sizes, bounded time, a reason instead of a name. One thread calls it: the recording loop.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/frame.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "unwind/loaded_tables.h"
 
 namespace dwell::symbolize {
 
@@ -78,6 +80,16 @@ class Symbolizer {
   // Called as soon as a process is seen, so that its maps and names are read while it lives.
   virtual void notice_process(const ProcessKey& process) = 0;
   virtual ProcessInfo process_info(const ProcessKey& process) const = 0;
+
+  // Unwind tables for the kernel's walker, kept in step with the mappings of the processes that are
+  // named. `tables` outlives the symbolizer. Without this call the others do nothing.
+  virtual void load_unwind_tables(unwind::LoadedTables&) {}
+  virtual void unwind_process(uint32_t) {}
+  virtual void unwind_all_processes() {}
+  // A walk in that process came to an address that its tables do not know.
+  virtual void doubt_unwinding(uint32_t) {}
+  // Waits for the tables of what was named so far, at most so long.
+  virtual void settle_unwinding(std::chrono::milliseconds) {}
 
   virtual FrameInfo describe(LocationId location) = 0;
   virtual const ObjectInfo& object(ObjectId object) const = 0;
