@@ -161,7 +161,9 @@ enum dwell_walk_end {
 
 /*
  * A stack, sent once through the ring `stacks` when it is first seen; `known_stacks` remembers that
- * it was. The record is cut after `count` ips, leaf first. Writer: probe.
+ * it was. The record is cut after `count` ips, leaf first. Every ip but the leaf's is one byte
+ * behind something: a return address is behind its call, and where a signal interrupted a function
+ * the address has one added. Writer: probe.
  */
 struct dwell_stack_record {
   __dwell_u64 hash;

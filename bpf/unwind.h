@@ -83,11 +83,41 @@ static always_inline long load_register(struct task_struct* other, struct walk* 
   return 0;
 }
 
+/* Is the address right behind a call? `code`: the eight bytes before it. */
+static always_inline bool is_behind_call(__u64 code) {
+  __u8 sixth = code >> 16, fifth = code >> 24, third = code >> 40, second = code >> 48,
+       first = code >> 56;
+  if (fifth == 0xe8) return true;                                    /* call there */
+  if (sixth == 0xff) return fifth == 0x15 || (fifth & 0xf8) == 0x90; /* call *there */
+  if (third == 0xff) return (second & 0xf8) == 0x50;
+  return second == 0xff && ((first & 0xf8) == 0xd0 || (first & 0xf8) == 0x10);
+}
+
+/*
+ * A system call in code without unwind data is mostly that of a stub which keeps nothing on the
+ * stack, as clone3 of glibc and those of Go: then its caller is at rsp, and a frame pointer would
+ * lead past it. Believed only if it lies in known code, behind a call.
+ */
+static always_inline bool leave_stub(struct task_struct* other, struct scratch* scratch) {
+  struct walk* walk = &scratch->walk;
+  if (!walk->is_leaf || !walk->is_return || walk->mappings == 0) return false;
+  if (load(other, scratch, walk->sp) != 0) return false;
+  __u64 caller = walk->word;
+  if (find_mapping(walk->first_mapping, walk->mappings, caller - 1) == NO_INDEX) return false;
+  if (load(other, scratch, caller - 8) != 0 || !is_behind_call(walk->word)) return false;
+  walk->chunk_start = 0;
+  walk->sp += 8;
+  walk->ip = caller;
+  walk->by_pointer++;
+  return true;
+}
+
 /* No unwind data here. */
 static always_inline __u32 follow_pointer(struct task_struct* other, struct scratch* scratch) {
   struct walk* walk = &scratch->walk;
   __u64 frame = walk->bp, caller;
   __u32 astray = walk->mappings ? DWELL_WALK_BAD_POINTER : DWELL_WALK_NO_TABLES;
+  if (leave_stub(other, scratch)) return GO_ON;
   if (frame == 0) return DWELL_WALK_ROOT_POINTER;
   if (frame == POINTER_LOST) return DWELL_WALK_REGISTER_LOST;
   if (frame < walk->sp || frame & 7) return astray;

@@ -11,9 +11,11 @@ enum { GO_ON = DWELL_WALK_END_COUNT /* not an end */ };
 static always_inline __u32 keep_frame(struct scratch* scratch) {
   __u32 count = scratch->stack.count;
   if (count >= DWELL_MAX_FRAMES) return DWELL_WALK_TRUNCATED;
-  scratch->stack.ips[count] = scratch->walk.ip;
+  /* Of an interrupted caller, one more than its address: see dwell_stack_record. */
+  __u64 ip = scratch->walk.ip + (count > 0 && !scratch->walk.is_return);
+  scratch->stack.ips[count] = ip;
   scratch->stack.count = count + 1;
-  scratch->walk.hash = mix(scratch->walk.hash, scratch->walk.ip);
+  scratch->walk.hash = mix(scratch->walk.hash, ip);
   return GO_ON;
 }
 

@@ -25,8 +25,8 @@ int take_stack(void* context, void* data, size_t size) {
                                                   record->process,
                                                   record->first_seen_ns,
                                                   record->flags,
-                                                  record->end,
-                                                  {record->ips, record->ips + frames}});
+                                                  {record->ips, record->ips + frames},
+                                                  record->end});
   return 0;
 }
 

@@ -25,8 +25,8 @@ struct RawStack {
   dwell_process_key process = {};
   uint64_t first_seen_ns = 0;
   uint16_t flags = 0;
-  uint16_t end = 0;           // user: enum dwell_walk_end
   std::vector<uint64_t> ips;  // leaf first
+  uint16_t end = 0;           // user: enum dwell_walk_end
 };
 
 struct Batch {
