@@ -131,6 +131,7 @@ struct walk {
   __u64 chunk_bytes;
   __u64 word; /* what was read last */
   __u32 first_mapping, mappings;
+  __u32 version;            /* of the process' tables, 0: it has none */
   __u32 by_row, by_pointer; /* steps */
   __u32 is_return;          /* 1: ip is a return address, the call lies before it */
   __u32 is_leaf;            /* all registers are known */

@@ -118,7 +118,7 @@ static always_inline void switch_out(void* ctx, struct task_struct* task, bool p
   state->user_stack = DWELL_STACK_NONE;
   if (config.user_stacks && has_user_side(task) &&
       config.class_mask >> (state->wait_class & 31) & 1)
-    state->user_stack = take_user_stack(0, state, &regs, scratch, now);
+    state->user_stack = take_stack(0, state, &regs, scratch, now);
   note_kernel_stack(ctx, state, scratch, now);
 }
 
@@ -393,6 +393,30 @@ int seed_with_stacks(struct bpf_iter__task* ctx) {
   struct scratch* scratch = get_scratch(&iterator_scratch);
   struct task_struct* task = ctx->task;
   if (task && scratch) seed_thread(task, scratch, true);
+  return 0;
+}
+#endif
+
+#ifndef DWELL_RAW_TP
+/*
+ * Tables have come into force: those who sleep since before, in a process that had just begun, get
+ * a whole stack after all. It is theirs unless they have slept in another way since.
+ */
+SEC("iter.s/task")
+int rewalk(struct bpf_iter__task* ctx) {
+  struct task_struct* task = ctx->task;
+  struct scratch* scratch = get_scratch(&iterator_scratch);
+  if (!task || !scratch) return 0;
+  struct thread_state* state = find_state(task);
+  if (!state || !state->stack_cut || state->phase != PHASE_OFF || task->on_cpu) return 0;
+  __u32 pid = task->tgid;
+  struct dwell_unwind_process* tables = bpf_map_lookup_elem(&unwind_processes, &pid);
+  if (!tables || tables->version == state->tables_version) return 0;
+  struct user_regs regs;
+  read_regs(task, &regs);
+  __u64 cut = state->user_stack;
+  __u64 whole = take_stack(task, state, &regs, scratch, bpf_ktime_get_ns());
+  __sync_val_compare_and_swap(&state->user_stack, cut, whole);
   return 0;
 }
 #endif

@@ -64,10 +64,11 @@ struct thread_state {
   __u16 cause;
   __u16 signature_way; /* where the last kernel stack was found */
   __u8 wait_class;
-  __u8 born; /* this life began inside the window */
-  __u8 gap;  /* the probe has no state for [window start, since_ns): state was full before */
-  __u8 zero;
-  __u32 life; /* how many lives (execs, renames) came before */
+  __u8 born;      /* this life began inside the window */
+  __u8 gap;       /* the probe has no state for [window start, since_ns): state was full before */
+  __u8 stack_cut; /* the walk of user_stack did not reach a root: for `rewalk` */
+  __u32 tables_version; /* that the last walk went by */
+  __u32 life;           /* how many lives (execs, renames) came before */
   char comm[DWELL_COMM_BYTES];
 };
 

@@ -243,6 +243,7 @@ static always_inline void find_tables(const struct dwell_process_key* process, s
   if (!tables || process->start_boottime_ns - tables->start_boottime_ns >= 10000000) return;
   walk->first_mapping = tables->first_mapping;
   walk->mappings = tables->mappings;
+  walk->version = tables->version;
 }
 
 verified_once __u64 walk_current(const struct dwell_process_key* process,

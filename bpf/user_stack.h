@@ -59,4 +59,18 @@ static always_inline __u64 take_user_stack(struct task_struct* other, struct thr
   return remember_stack(scratch, id, now, DWELL_LOSS_USER_STACKS_FULL, &state->known_stack);
 }
 
+/*
+ * Also notes whether better tables would make it longer. Without tables a frame pointer of 0 need
+ * not be a root.
+ */
+static always_inline __u64 take_stack(struct task_struct* other, struct thread_state* state,
+                                      const struct user_regs* regs, struct scratch* scratch,
+                                      __u64 now) {
+  __u64 id = take_user_stack(other, state, regs, scratch, now);
+  state->tables_version = scratch->walk.version;
+  state->stack_cut = scratch->walk.version == 0 || scratch->walk.by_pointer > 0 ||
+                     scratch->stack.end >= DWELL_WALK_NO_TABLES;
+  return id;
+}
+
 #endif

@@ -29,7 +29,7 @@ static always_inline void begin_walk(const struct user_regs* regs, struct scratc
   walk->bx = regs->bx;
   walk->hash = hash;
   walk->chunk_start = 0;
-  walk->mappings = 0;
+  walk->mappings = walk->version = 0;
   walk->by_row = walk->by_pointer = 0;
   walk->is_leaf = 1;
   /* In a system call ip is behind the instruction, which may be the last of its function. */

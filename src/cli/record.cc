@@ -39,10 +39,9 @@ constexpr size_t kStacksPerRound = 4000;
 constexpr uint64_t kProgressNs = 200'000'000;
 // Compiling the unwind tables of what runs already; the window opens without the rest.
 constexpr std::chrono::milliseconds kUnwindPatience{3000};
-// A command has just begun: its mappings are followed closely, or its first waits would lack
-// tables.
-constexpr uint64_t kCommandBeginsNs = 300'000'000;
-constexpr int kCommandBeginsDrainMs = 2;
+// New mappings are taken in at once, or the first waits of a process would lack tables; but not
+// more often than this.
+constexpr uint64_t kAbsorbPauseNs = 2'000'000;
 
 uint64_t now_ns(clockid_t clock) {
   timespec now;
@@ -183,6 +182,7 @@ Status absorb(Session& session, bool swap_epoch) {
   }
   report_doubts(session);
   session.symbolizer->poll();
+  if (session.symbolizer->unwinding_changed()) DWELL_TRY(session.probe->rewalk_stacks());
   std::ranges::move(batch.stacks, std::back_inserter(session.waiting));
   locate_waiting(session, kStacksPerRound);
   session.recording.totals.add_rows(batch.rows);
@@ -224,27 +224,38 @@ bool targets_have_ended(Session& session) {
   return true;
 }
 
+// Until the command has ended, a process has mapped something, the timeline wants to be read, or
+// the time is over.
+void wait_for_work(const Session& session, uint64_t absorbed_ns, int wait_ms) {
+  const int exit_fd = session.command ? session.command->exit_fd() : -1;
+  const int timeline_fd = session.timeline ? session.timeline->fd() : -1;
+  pollfd work[] = {{exit_fd, POLLIN, 0},
+                   {session.symbolizer->events_fd(), POLLIN, 0},
+                   {timeline_fd, POLLIN, 0}};
+  if (poll(work, std::size(work), wait_ms) <= 0 || work[1].revents == 0) return;
+  const uint64_t now = now_ns(CLOCK_MONOTONIC);
+  if (now < absorbed_ns + kAbsorbPauseNs)
+    usleep(static_cast<useconds_t>((absorbed_ns + kAbsorbPauseNs - now) / 1000));
+}
+
 Status record_until_stopped(Session& session) {
   Progress progress(session.options.quiet);
   const uint64_t start = session.recording.window.start_ns;
-  uint64_t shown_ns = 0;
+  uint64_t shown_ns = 0, absorbed_ns = 0;
   while (now_ns(CLOCK_MONOTONIC) <= start) usleep(500);
   // What a command says stands alone.
   if (!session.command) progress.begin(session.options.target_text());
   for (;;) {
     const uint64_t now = now_ns(CLOCK_MONOTONIC);
     uint64_t wait_ms = session.waiting.empty() ? kDrainIntervalMs : 0;
-    if (session.command && now < start + kCommandBeginsNs)
-      wait_ms = std::min<uint64_t>(wait_ms, kCommandBeginsDrainMs);
     if (session.options.duration_ns) {
       const uint64_t end = start + *session.options.duration_ns;
       if (now + 1'000'000 >= end) return {};
       wait_ms = std::min<uint64_t>(wait_ms, (end - now) / 1'000'000);
     }
     if (stop_requested() || targets_have_ended(session)) return {};
-    pollfd early[] = {{session.command ? session.command->exit_fd() : -1, POLLIN, 0},
-                      {session.timeline ? session.timeline->fd() : -1, POLLIN, 0}};
-    poll(early, std::size(early), static_cast<int>(wait_ms));
+    wait_for_work(session, absorbed_ns, static_cast<int>(wait_ms));
+    absorbed_ns = now_ns(CLOCK_MONOTONIC);
     DWELL_ASSIGN(const bool swap, epoch_is_due(session, now));
     DWELL_TRY(absorb(session, swap));
     if (progress.wanted() && now >= shown_ns + kProgressNs) {

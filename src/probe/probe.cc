@@ -80,6 +80,7 @@ struct Probe::Impl {
   Fd rows[2];
   KernelFeatures features;
   const char* seed_program = nullptr;  // the iterator in use
+  bool rewalks = false;
   std::vector<std::string> notes;
 
   Status create_rows();
@@ -152,6 +153,9 @@ void Probe::Impl::choose_seed() {
   const bool reads_stacks = with_stacks != nullptr && features.reads_other_tasks;
   if (with_stacks != nullptr) bpf_program__set_autoload(with_stacks, reads_stacks);
   bpf_program__set_autoload(object->program("seed"), !reads_stacks);
+  bpf_program* rewalk = object->program("rewalk");
+  rewalks = rewalk != nullptr && reads_stacks && options.unwind_rows > 0;
+  if (rewalk != nullptr) bpf_program__set_autoload(rewalk, rewalks);
   seed_program = reads_stacks ? "seed_with_stacks" : "seed";
   if (!reads_stacks)
     notes.push_back(
@@ -289,6 +293,8 @@ Result<uint64_t> Probe::open_window() {
   DWELL_TRY(impl_->run_until_complete(impl_->seed_program));
   return start;
 }
+
+Status Probe::rewalk_stacks() { return impl_->rewalks ? impl_->run_iterator("rewalk") : Status(); }
 
 Result<std::vector<dwell_thread_record>> Probe::close_window() {
   volatile dwell_window& window = impl_->object->window();

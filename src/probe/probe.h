@@ -85,6 +85,9 @@ class Probe {
   // Sets the start of the window a little ahead of the clock and seeds the threads that have no
   // event yet. Returns the start, CLOCK_MONOTONIC ns.
   Result<uint64_t> open_window();
+  // Takes the user stacks of sleeping threads again whose walk was cut short: tables have come into
+  // force since. Does nothing on kernels before 5.18.
+  Status rewalk_stacks();
   // Sets its end, waits for it, and closes what is open. Returns a record for every target that is
   // still alive.
   Result<std::vector<dwell_thread_record>> close_window();

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <linux/perf_event.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -31,7 +33,7 @@ perf_event_attr dummy_event() {
   attr.use_clockid = 1;
   attr.clockid = CLOCK_MONOTONIC;  // the probe's clock
   attr.watermark = 1;
-  attr.wakeup_watermark = MappingEvents::kRingBytes / 2;
+  attr.wakeup_watermark = 1;  // whoever sleeps on fd() hears of each record
   return attr;
 }
 
@@ -99,14 +101,26 @@ Result<MappingEvents> MappingEvents::open() {
     // ENODEV: offline; EINVAL: no such CPU.
     if (!ring && (ring.error().code == ENODEV || ring.error().code == EINVAL)) continue;
     if (!ring) return std::unexpected(ring.error());
+    DWELL_TRY(events.wake_by(*ring));
     events.rings_.push_back(std::move(*ring));
   }
   if (events.rings_.empty()) return runtime_error("cannot open a perf event on any CPU");
   return events;
 }
 
+Status MappingEvents::wake_by(const CpuRing& ring) {
+  if (!wakes_) wakes_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  if (!wakes_ || epoll_ctl(wakes_.get(), EPOLL_CTL_ADD, ring.fd(), &event) != 0)
+    return errno_error(errno, "cannot wait for mapping events");
+  return {};
+}
+
 const std::vector<MappingEvent>& MappingEvents::take() {
   const uint64_t until_ns = monotonic_now_ns();
+  std::array<epoll_event, 8> woken;
+  epoll_wait(wakes_.get(), woken.data(), woken.size(), 0);  // or fd() stays readable
   for (CpuRing& ring : rings_)
     ring.reader().drain({}, [&](const Record& record) {
       auto event = decode_mapping_record(record);

@@ -24,6 +24,9 @@ class MappingEvents {
   // An error says what privilege is missing.
   static Result<MappingEvents> open();
 
+  // Readable when something has happened since the last take(): for poll().
+  int fd() const { return wakes_.get(); }
+
   // What happened until now, oldest first; valid until the next call.
   const std::vector<MappingEvent>& take();
   // Events that did not fit into a ring because polls were too rare.
@@ -37,6 +40,7 @@ class MappingEvents {
     CpuRing(CpuRing&& other) noexcept;
     CpuRing& operator=(CpuRing&&) = delete;
     ~CpuRing();
+    int fd() const { return fd_.get(); }
     RingReader& reader() { return *reader_; }
     const RingReader& reader() const { return *reader_; }
 
@@ -49,6 +53,9 @@ class MappingEvents {
     std::optional<RingReader> reader_;
   };
 
+  Status wake_by(const CpuRing& ring);
+
+  Fd wakes_;  // epoll of all rings
   std::vector<CpuRing> rings_;
   std::vector<MappingEvent> waiting_;  // younger than the start of the last poll
   std::vector<MappingEvent> ready_;

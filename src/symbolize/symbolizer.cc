@@ -62,6 +62,8 @@ class SystemSymbolizer final : public Symbolizer {
   void load_unwind_tables(unwind::LoadedTables& tables) override {
     unwinding_.emplace(tables, objects_, finder_, maps_, roots_);
   }
+  int events_fd() const override { return events_ ? events_->fd() : -1; }
+  bool unwinding_changed() override { return unwinding_ && unwinding_->take_changed(); }
   void unwind_process(uint32_t pid) override {
     if (unwinding_) unwinding_->want(pid);
   }

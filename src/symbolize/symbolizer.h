@@ -71,6 +71,9 @@ class Symbolizer {
   // Takes in what mapping events have arrived. Cheap; call it before each batch of locate calls.
   virtual void poll() = 0;
 
+  // Readable when there is something for poll() to take in; -1: it has to be called now and then.
+  virtual int events_fd() const { return -1; }
+
   // `ip` as walked; `return_address` for every frame but the leaf; `time_ns` (CLOCK_MONOTONIC) when
   // the stack was first seen: decides between two mappings that shared the address.
   virtual LocationId locate_user(const ProcessKey& process, uint64_t ip, bool return_address,
@@ -86,6 +89,8 @@ class Symbolizer {
   virtual void load_unwind_tables(unwind::LoadedTables&) {}
   virtual void unwind_process(uint32_t) {}
   virtual void unwind_all_processes() {}
+  // Whether tables have come into force since the last call.
+  virtual bool unwinding_changed() { return false; }
   // A walk in that process came to an address that its tables do not know.
   virtual void doubt_unwinding(uint32_t) {}
   // Waits for the tables of what was named so far, at most so long.

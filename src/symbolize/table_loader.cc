@@ -133,7 +133,7 @@ void TableLoader::write_list(uint32_t pid, uint64_t now_ns) {
     mappings.push_back(describe(image, mapping, *live, lacks_tables));
   known->second.lacks_tables = lacks_tables;
   // What did not fit is counted there, and said in the end.
-  (void)tables_.set_process(pid, live->start_ticks() * kNsPerTick, mappings, now_ns);
+  if (tables_.set_process(pid, live->start_ticks() * kNsPerTick, mappings, now_ns)) wrote_ = true;
 }
 
 void TableLoader::forget_ended(uint64_t now_ns) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "symbolize/object_finder.h"
@@ -45,6 +46,8 @@ class TableLoader {
 
   // Brings what is finished or has changed into the kernel. Bounded; the rest waits for the next.
   void update(uint64_t now_ns);
+  // Whether a list was written since the last call.
+  bool take_changed() { return std::exchange(wrote_, false); }
   // Updates until nothing is left to do or the time is over.
   void settle(std::chrono::milliseconds patience);
 
@@ -75,6 +78,7 @@ class TableLoader {
   Roots& roots_;
   TableCompiler compiler_;
   bool all_ = false;
+  bool wrote_ = false;
   std::map<uint32_t, Process> processes_;
   std::deque<uint32_t> changed_;
   std::vector<FileTable> file_tables_;  // by ObjectId

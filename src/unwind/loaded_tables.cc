@@ -137,7 +137,8 @@ Status LoadedTables::set_process(uint32_t pid, uint64_t start_boottime_ns,
     kernel[i].first_page = table.first_page;
     kernel[i].pages = table.pages;
   }
-  const Status set = memory_->set_process(pid, {start_boottime_ns, place->first, place->count});
+  const Status set =
+      memory_->set_process(pid, {start_boottime_ns, place->first, place->count, ++version_, 0});
   if (!set) {
     ++refused_lists_;
     failure_ = set.error().message;

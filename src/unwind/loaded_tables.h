@@ -86,6 +86,7 @@ class LoadedTables {
   uint32_t next_row_ = 0;  // over all slabs
   uint32_t next_page_ = 0;
   uint64_t rows_ = 0;
+  uint32_t version_ = 0;  // of the last list
   std::vector<Loaded> tables_;
   std::map<uint32_t, uint32_t> free_;          // places in the mappings: first -> count
   std::deque<Freed> freed_;                    // to be free_ later
