@@ -20,7 +20,7 @@ import guest
 from dwell_e2e import DWELL, Profile, check, finish, json_lines, program, quietest, skip, total
 from truth import check_conservation, check_no_glue, check_nothing_lost, compare_waits
 
-PROGRAMS = ["nap", "spin2", "sleeper", "hop", "churn", "lock", "uniq"]
+PROGRAMS = ["nap", "frames", "spin2", "sleeper", "hop", "churn", "lock", "uniq"]
 SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "15"))
 BOOTS = {"recordings": {"smp": "4"}, "lockdown": {"smp": "2", "append": "lockdown=confidentiality"},
          "possible_cpus": {"smp": "4", "append": "maxcpus=2"},
@@ -63,6 +63,9 @@ def check_recordings(results):
         leaves = {profile.functions(r)[0] for r in rows}
         check(leaves == {"do_nanosleep"}, f"nap: the stack begins at the caller of schedule() {leaves}")
         check(any("nanosleep" in f["name"] for f in profile.frames(rows[0]) if f["kind"] == "kernel"), "nap: the kernel's frames are named")
+    profile, truth = recording(results, "frames")
+    if profile:
+        check_whole_stacks(profile, truth)
     profile, truth = recording(results, "spin2")
     for line in truth:
         times = profile.times(tid=line["tid"], name=line["name"])
@@ -98,6 +101,19 @@ def check_timeline(profile, name):
     kept, lost = len(profile.document["intervals"]), profile.loss("timeline_ring_full")[0]
     check(kept + lost == profile.loss("timeline_intervals")[0] == total(profile.all_rows, "count") and kept > 0,
           f"{name}: {kept} intervals in the timeline + {lost} missing = {total(profile.all_rows, 'count')} in the rows")
+
+
+def check_whole_stacks(profile, truth):
+    """Whole but for the first waits: an emulated CPU takes longer to compile the tables than the program to begin."""
+    for line in truth:
+        rows = profile.rows(tid=line["tid"], cause={line["what"]})
+        cut = total([r for r in rows if not profile.stack(r)["user_complete"]], "count")
+        longest = max((profile.user_functions(r) for r in rows), key=len)
+        check(cut <= 2, f"frames: {line['name']}: {cut} of {total(rows, 'count')} waits cut, else {len(longest)} frames from {longest[-1]}")
+    rows = [r for r in profile.all_rows if profile.user_functions(r)]
+    share = total([r for r in rows if profile.stack(r)["user_complete"]]) / max(total(rows), 1)
+    by_row = profile.loss("frames_by_row")[0]
+    check(share >= 0.95 and by_row > 1000, f"frames: {100 * share:.2f} % of the time has a whole stack, {by_row} steps by unwind data")
 
 
 def check_hotplug(results):

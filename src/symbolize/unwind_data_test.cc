@@ -1,0 +1,151 @@
+#include "symbolize/unwind_data.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "symbolize/workshop.h"
+
+namespace dwell::symbolize {
+namespace {
+
+// Written by hand, so that every rule is known. `bare` has no unwind data; `tail` ends in a call.
+constexpr const char* kAssembly = R"(
+  .text
+  .globl _start, framed, bare, tail, restored
+  .type framed, @function
+framed:
+  .cfi_startproc
+  push %rbp
+  .cfi_def_cfa_offset 16
+  .cfi_offset rbp, -16
+  mov %rsp, %rbp
+  .cfi_def_cfa_register rbp
+  pop %rbp
+  .cfi_def_cfa rsp, 8
+  ret
+  .cfi_endproc
+bare:
+  ret
+restored:
+  .cfi_startproc
+  sub $24, %rsp
+  .cfi_def_cfa_offset 32
+  test %edi, %edi
+  je 1f
+  .cfi_remember_state
+  add $24, %rsp
+  .cfi_def_cfa_offset 8
+  ret
+1:
+  .cfi_restore_state
+  add $24, %rsp
+  .cfi_def_cfa_offset 8
+  ret
+  .cfi_endproc
+tail:
+  .cfi_startproc
+  call _start
+  .cfi_endproc
+_start:
+  .cfi_startproc
+  .cfi_undefined rip
+  call framed
+  hlt
+  .cfi_endproc
+  .section .note.GNU-stack
+)";
+
+class UnwindDataTest : public testing::Test {
+ protected:
+  void build(const std::string& flags) {
+    shop_.write("p.s", kAssembly);
+    ASSERT_TRUE(shop_.run("gcc -nostdlib -static -no-pie " + flags + " -o p p.s"))
+        << shop_.read("log");
+    bytes_ = shop_.read("p");
+    for (const char* name : {"framed", "bare", "restored", "tail", "_start"})
+      at_[name] = std::stoull(
+          "0" + shop_.output(std::string("nm p | grep ' ") + name + "$' | cut -d' ' -f1"), nullptr,
+          16);
+  }
+  void compile() {
+    auto table = compile_unwind_table(FileBytes::of_memory(bytes_));
+    ASSERT_TRUE(table) << table.error().message;
+    table_ = std::move(*table);
+  }
+  int cfa(const char* name, uint64_t offset) const {
+    const auto* rule = table_.find(at_.at(name) + offset);
+    return rule == nullptr ? -1 : rule->cfa_offset;
+  }
+  void expect_the_rules_of_the_source() {
+    EXPECT_EQ(cfa("framed", 0), 8);
+    EXPECT_EQ(cfa("framed", 1), 16);
+    EXPECT_EQ(table_.find(at_["framed"] + 4)->cfa_register, DWELL_REGISTER_RBP);
+    EXPECT_EQ(cfa("framed", 5), 8);
+    EXPECT_EQ(cfa("bare", 0), -1);
+    EXPECT_EQ(cfa("restored", 4), 32);
+    EXPECT_EQ(cfa("restored", 12), 8) << "the early return";
+    EXPECT_EQ(cfa("restored", 13), 32) << "behind it as before";
+    EXPECT_EQ(cfa("tail", 4), 8) << "the last byte of a call that never returns";
+    EXPECT_EQ(table_.find(at_["_start"])->cfa_kind, DWELL_CFA_ROOT);
+  }
+
+  Workshop shop_;
+  std::string bytes_;
+  std::map<std::string, uint64_t> at_;
+  unwind::Table table_;
+};
+
+TEST_F(UnwindDataTest, ReadsEhFrame) {
+  build("");
+  compile();
+  expect_the_rules_of_the_source();
+}
+
+TEST_F(UnwindDataTest, FindsEhFrameWithoutSectionHeaders) {
+  build("-Wl,--eh-frame-hdr");
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes_.data(), sizeof header);
+  header.e_shoff = header.e_shnum = header.e_shstrndx = 0;
+  std::memcpy(bytes_.data(), &header, sizeof header);
+  compile();
+  expect_the_rules_of_the_source();
+}
+
+TEST_F(UnwindDataTest, ReadsDebugFrameWhereThereIsNoOther) {
+  shop_.write("kept.s", "  .cfi_sections .debug_frame\n" + std::string(kAssembly));
+  build("");
+  ASSERT_TRUE(shop_.run("gcc -nostdlib -static -no-pie -o p kept.s")) << shop_.read("log");
+  bytes_ = shop_.read("p");
+  const auto data = read_unwind_data(FileBytes::of_memory(bytes_));
+  ASSERT_TRUE(data);
+  EXPECT_FALSE(data->debug_frame.empty());
+  for (auto& [name, address] : at_)
+    address = std::stoull("0" + shop_.output("nm p | grep ' " + name + "$' | cut -d' ' -f1"),
+                          nullptr, 16);
+  compile();
+  expect_the_rules_of_the_source();
+}
+
+TEST_F(UnwindDataTest, RefusesOtherMachines) {
+  build("");
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes_.data(), sizeof header);
+  header.e_machine = EM_AARCH64;
+  std::memcpy(bytes_.data(), &header, sizeof header);
+  EXPECT_FALSE(compile_unwind_table(FileBytes::of_memory(bytes_)));
+  EXPECT_FALSE(compile_unwind_table(FileBytes::of_memory("not ELF")));
+}
+
+TEST_F(UnwindDataTest, SurvivesFilesThatAreCutOff) {
+  build("-Wl,--eh-frame-hdr");
+  const std::string whole = bytes_;
+  for (size_t size = 0; size < whole.size(); size += 37) {
+    const auto table = compile_unwind_table(FileBytes::of_memory(whole.substr(0, size)));
+    EXPECT_TRUE(!table || table->entries <= 4u);
+  }
+}
+
+}  // namespace
+}  // namespace dwell::symbolize
