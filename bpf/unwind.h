@@ -83,6 +83,27 @@ static always_inline long load_register(struct task_struct* other, struct walk* 
   return 0;
 }
 
+/* A signal interrupted the caller: all its registers lie in the signal frame. */
+static always_inline __u32 leave_signal_frame(struct task_struct* other, struct scratch* scratch) {
+  struct walk* walk = &scratch->walk;
+  __u64 frame = walk->sp;
+  __u32 last = scratch->stack.count - 1;
+  /* The handler returns to the first byte of this frame's code: it was not called from the byte
+   * before. */
+  if (last > 0 && last < DWELL_MAX_FRAMES) scratch->stack.ips[last] = walk->ip + 1;
+  if (load(other, scratch, frame + SIGNAL_RBP) != 0) return DWELL_WALK_FAULT;
+  walk->bp = walk->word;
+  if (load(other, scratch, frame + SIGNAL_RBX) != 0) return DWELL_WALK_FAULT;
+  walk->bx = walk->word;
+  if (load(other, scratch, frame + SIGNAL_RSP) != 0) return DWELL_WALK_FAULT;
+  walk->sp = walk->word;
+  if (load(other, scratch, frame + SIGNAL_RIP) != 0) return DWELL_WALK_FAULT;
+  walk->ip = walk->word;
+  walk->is_return = 0;
+  walk->by_row++;
+  return GO_ON;
+}
+
 /* Is the address right behind a call? `code`: the eight bytes before it. */
 static always_inline bool is_behind_call(__u64 code) {
   __u8 sixth = code >> 16, fifth = code >> 24, third = code >> 40, second = code >> 48,
@@ -112,10 +133,19 @@ static always_inline bool leave_stub(struct task_struct* other, struct scratch* 
   return true;
 }
 
+/* What a signal handler returns to, in a C library that has no unwind data for it (musl): is this
+ * `mov $15, %rax; syscall` or `mov $15, %eax; syscall`? */
+static always_inline bool is_restorer(struct task_struct* other, struct walk* walk) {
+  if (walk->is_leaf || !walk->is_return || walk->mappings == 0) return false;
+  if (read_user(other, &walk->word, 8, walk->ip) != 0) return false;
+  return walk->word == 0x0f0000000fc0c748ull || walk->word << 8 == 0x050f0000000fb800ull;
+}
+
 /* No unwind data here. */
 static always_inline __u32 follow_pointer(struct task_struct* other, struct scratch* scratch) {
   struct walk* walk = &scratch->walk;
   __u64 frame = walk->bp, caller;
+  if (is_restorer(other, walk)) return leave_signal_frame(other, scratch);
   __u32 astray = walk->mappings ? DWELL_WALK_BAD_POINTER : DWELL_WALK_NO_TABLES;
   if (leave_stub(other, scratch)) return GO_ON;
   if (frame == 0) return DWELL_WALK_ROOT_POINTER;
@@ -130,23 +160,6 @@ static always_inline __u32 follow_pointer(struct task_struct* other, struct scra
   walk->ip = caller;
   walk->is_return = 1;
   walk->by_pointer++;
-  return GO_ON;
-}
-
-/* A signal interrupted the caller: all its registers lie in the signal frame. */
-static always_inline __u32 leave_signal_frame(struct task_struct* other, struct scratch* scratch) {
-  struct walk* walk = &scratch->walk;
-  __u64 frame = walk->sp;
-  if (load(other, scratch, frame + SIGNAL_RBP) != 0) return DWELL_WALK_FAULT;
-  walk->bp = walk->word;
-  if (load(other, scratch, frame + SIGNAL_RBX) != 0) return DWELL_WALK_FAULT;
-  walk->bx = walk->word;
-  if (load(other, scratch, frame + SIGNAL_RSP) != 0) return DWELL_WALK_FAULT;
-  walk->sp = walk->word;
-  if (load(other, scratch, frame + SIGNAL_RIP) != 0) return DWELL_WALK_FAULT;
-  walk->ip = walk->word;
-  walk->is_return = 0;
-  walk->by_row++;
   return GO_ON;
 }
 

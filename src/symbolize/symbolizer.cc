@@ -3,6 +3,7 @@
 #include "symbolize/symbolizer.h"
 
 #include <fmt/format.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
 #include <map>
@@ -61,8 +62,9 @@ class SystemSymbolizer final : public Symbolizer {
   ProcessInfo process_info(const ProcessKey& process) const override;
   void load_unwind_tables(unwind::LoadedTables& tables) override {
     unwinding_.emplace(tables, objects_, finder_, maps_, roots_);
+    wake_by(unwinding_->compiled_fd());
   }
-  int events_fd() const override { return events_ ? events_->fd() : -1; }
+  int events_fd() const override { return wakes_.get(); }
   bool unwinding_changed() override { return unwinding_ && unwinding_->take_changed(); }
   void unwind_process(uint32_t pid) override {
     if (unwinding_) unwinding_->want(pid);
@@ -85,6 +87,7 @@ class SystemSymbolizer final : public Symbolizer {
   static constexpr size_t kLocationsMax = 1 << 24;
   static constexpr int kOpensPerPoll = 64;  // files of processes that nobody asked for yet
 
+  void wake_by(int fd);
   void follow_mappings();
   void take_events();
   void tell_unwinding(const MappingEvent& event);
@@ -106,6 +109,7 @@ class SystemSymbolizer final : public Symbolizer {
   KernelTable kernel_;
   std::optional<TableLoader> unwinding_;
   std::optional<MappingEvents> events_;
+  Fd wakes_;               // epoll of what poll() takes in
   std::string no_events_;  // why there are none
   uint64_t lost_events_ = 0;
   int opens_left_ = 0;
@@ -117,12 +121,22 @@ class SystemSymbolizer final : public Symbolizer {
 
 void SystemSymbolizer::follow_mappings() {
   auto events = MappingEvents::open();
-  if (events)
+  if (events) {
     events_.emplace(std::move(*events));
-  else
-    no_events_ = events.error().message +
-                 ": names of processes that end within a moment may be missing; run as root "
-                 "(CAP_PERFMON) or set kernel.perf_event_paranoid to -1";
+    wake_by(events_->fd());
+    return;
+  }
+  no_events_ = events.error().message +
+               ": names of processes that end within a moment may be missing; run as root "
+               "(CAP_PERFMON) or set kernel.perf_event_paranoid to -1";
+}
+
+// Without it poll() is called in time all the same, only not at once.
+void SystemSymbolizer::wake_by(int fd) {
+  if (!wakes_) wakes_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  if (fd >= 0) epoll_ctl(wakes_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
 void SystemSymbolizer::poll() {

@@ -1,11 +1,14 @@
 #include "symbolize/table_compiler.h"
 
 #include <signal.h>
+#include <sys/eventfd.h>
 
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <thread>
+
+#include "base/fd.h"
 
 namespace dwell::symbolize {
 
@@ -18,6 +21,7 @@ struct TableCompiler::Desk {
   std::condition_variable changed;
   std::deque<Order> orders;
   std::vector<CompiledTable> finished;
+  Fd finished_fd{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   bool working = false;
   bool closed = false;
 
@@ -34,6 +38,7 @@ struct TableCompiler::Desk {
       lock.lock();
       working = false;
       finished.push_back({order.object, std::move(table)});
+      eventfd_write(finished_fd.get(), 1);
       changed.notify_all();
     }
   }
@@ -62,8 +67,12 @@ bool TableCompiler::submit(uint32_t object, Task task) {
   return true;
 }
 
+int TableCompiler::fd() const { return desk_->finished_fd.get(); }
+
 std::vector<CompiledTable> TableCompiler::take() {
   const std::lock_guard lock(desk_->mutex);
+  eventfd_t ignored;
+  eventfd_read(desk_->finished_fd.get(), &ignored);
   return std::exchange(desk_->finished, {});
 }
 

@@ -31,6 +31,8 @@ class TableCompiler {
 
   // `task` owns all that it touches. False if the queue is full.
   bool submit(uint32_t object, Task task);
+  // Readable when something is finished, until the next take(); -1 if the kernel gave none.
+  int fd() const;
   // What is finished, in the order of submission.
   std::vector<CompiledTable> take();
   // Waits until something is finished. False if the time is over first, or nothing was submitted.

@@ -44,6 +44,8 @@ class TableLoader {
   void on_exec(uint32_t pid, uint64_t now_ns);
   void on_map(uint32_t pid);
 
+  // Readable when update() has something to bring.
+  int compiled_fd() const { return compiler_.fd(); }
   // Brings what is finished or has changed into the kernel. Bounded; the rest waits for the next.
   void update(uint64_t now_ns);
   // Whether a list was written since the last call.

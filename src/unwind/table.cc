@@ -34,6 +34,12 @@ class Rows {
     return add(page, row);
   }
 
+  // After a limit was reached: what the last row says would hold too far.
+  void close() {
+    if (!table_.pages.empty() && table_.pages.back().rows > 0)
+      table_.rows.back() = (table_.rows.back() & 0xffff0000) | RuleTable::kNoData;
+  }
+
  private:
   bool add(dwell_unwind_page& page, dwell_unwind_row row) {
     if (table_.rows.size() >= limits_.rows_max) return false;
@@ -82,6 +88,7 @@ class Compiler {
   bool trim_to_code(Fde& fde) const;
   std::vector<Fde> select();
   bool add(const Fde& fde, uint64_t from);
+  bool add_all(const std::vector<Fde>& fdes);
   const FrameState* initial_state(uint32_t cie);
   void count(Fault fault) { ++table_.faults[static_cast<size_t>(fault)]; }
 
@@ -143,7 +150,7 @@ bool Compiler::add(const Fde& fde, uint64_t from) {
   const FrameState* initial = initial_state(fde.cie);
   if (initial == nullptr) {
     count(Fault::kInstruction);
-    return true;
+    return rows_.append(from, RuleTable::kNoData);  // or its neighbour's rule would go on
   }
   bool fits = true;
   const auto on_range = [&](uint64_t start, uint64_t end, const FrameState& state) {
@@ -164,32 +171,32 @@ bool Compiler::add(const Fde& fde, uint64_t from) {
   return true;
 }
 
+// False if a limit was reached.
+bool Compiler::add_all(const std::vector<Fde>& fdes) {
+  uint64_t covered = 0;  // up to here
+  for (const Fde& fde : fdes) {
+    const uint64_t from = std::max(fde.start, covered);
+    if (from >= fde.end) {
+      count(Fault::kOverlap);
+      continue;
+    }
+    if (covered > 0 && from > covered && !rows_.append(covered, RuleTable::kNoData)) return false;
+    if (!add(fde, from)) return false;
+    covered = fde.end;
+  }
+  return covered == 0 || rows_.append(covered, RuleTable::kNoData);
+}
+
 void Compiler::run() {
   using Kind = CfiSection::Kind;
   CfiSection(source_.eh_frame, Kind::kEhFrame, entries_, table_.faults).read();
   CfiSection(source_.debug_frame, Kind::kDebugFrame, entries_, table_.faults).read();
   initial_.resize(entries_.cies.size());
   tried_.resize(entries_.cies.size());
-  uint64_t covered = 0;  // up to here
-  bool any = false;
-  for (const Fde& fde : select()) {
-    const uint64_t from = std::max(fde.start, covered);
-    if (from >= fde.end) {
-      count(Fault::kOverlap);
-      continue;
-    }
-    if (any && from > covered && !rows_.append(covered, RuleTable::kNoData)) {
-      count(Fault::kTooMany);
-      break;
-    }
-    if (!add(fde, from)) {
-      count(Fault::kTooMany);
-      break;
-    }
-    covered = fde.end;
-    any = true;
+  if (!add_all(select())) {
+    count(Fault::kTooMany);
+    rows_.close();
   }
-  if (any) rows_.append(covered, RuleTable::kNoData);
   table_.rules = rules_.rules();
 }
 

@@ -303,6 +303,14 @@ TEST_F(TableTest, RefusesACieThatPointsNowhereSensible) {
   EXPECT_EQ(faults(table, Fault::kNoCie), 3u);
 }
 
+TEST_F(TableTest, GivesNoNeighboursRuleToAnEntryWhoseCieMakesNoSense) {
+  cfi_.fde(cfi_.cie(), 0x2000, 0x10, "");
+  cfi_.fde(cfi_.cie("zR", "\x1b", bytes({0x3f})), 0x2010, 0x10, "");
+  const Table table = compiled();
+  EXPECT_NE(table.find(0x200f), nullptr);
+  EXPECT_EQ(table.find(0x2010), nullptr);
+}
+
 // A CIE's instructions run once, whoever refers to it, and it may not be long: else a small file
 // could cost the product of the two.
 TEST_F(TableTest, TakesLinearTimeForManyEntriesOfOneCie) {
@@ -325,6 +333,7 @@ TEST_F(TableTest, StopsAtItsLimitsAndSaysSo) {
   EXPECT_LE(few.rows.size(), 100u);
   EXPECT_EQ(faults(few, Fault::kTooMany), 1u);
   EXPECT_NE(few.find(0x2000), nullptr) << "what came before is kept";
+  EXPECT_EQ(few.find(0xffff), nullptr) << "and the last row does not reach further than it should";
   limits = {};
   limits.pages_max = 2;
   CfiBuilder apart;
@@ -332,6 +341,13 @@ TEST_F(TableTest, StopsAtItsLimitsAndSaysSo) {
   apart.fde(another, 0x2000, 16, "");
   apart.fde(another, 0x90000, 16, "");
   EXPECT_EQ(faults(compile(apart.source(), limits), Fault::kTooMany), 1u);
+  // One entry that reaches over more pages than there may be.
+  CfiBuilder wide;
+  wide.fde(wide.cie(), 0x2000, 16, "");
+  wide.fde(0, 0x3000, 0x7fffffff, bytes({0x41, 0x0e, 16}));
+  const Table table = compile(wide.source(uint64_t{1} << 40), limits);
+  EXPECT_EQ(faults(table, Fault::kTooMany), 1u);
+  EXPECT_NE(table.find(0x2000), nullptr);
 }
 
 TEST(RuleTable, GivesEqualRulesOneNumberAndSaysWhenItIsFull) {

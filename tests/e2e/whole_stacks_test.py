@@ -17,6 +17,7 @@ CHAINS = {
     "callback": LIBC_NAP + ["callback_compare", None, "callback_sort"],
     "handler": LIBC_NAP + ["handler", None, "handler_raise"],
     "altstack": LIBC_NAP + ["handler", None, "handler_raise"],
+    "restorer": LIBC_NAP + ["handler", "bare_restorer", None, "restorer_raise"],
     "realigned": LIBC_NAP + ["realigned_frame"],
     "descent": LIBC_NAP + ["descend"] * 60,
     "vfork": ["vfork_parent"],

@@ -67,6 +67,26 @@ static void way_altstack(void) {
   handler_raise(SA_ONSTACK);
 }
 
+// A C library without unwind data for the code that handlers return to, as musl has it.
+__asm__(
+    ".text\n.globl bare_restorer\n.type bare_restorer,@function\n"
+    "bare_restorer:\n  mov $15,%rax\n  syscall\n.size bare_restorer,.-bare_restorer\n");
+extern void bare_restorer(void);
+
+static NOINLINE void restorer_raise(void) {
+  enum { SA_RESTORER_ = 0x04000000 };
+  struct {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)(void);
+    unsigned long mask;
+  } action = {handler, SA_RESTORER_, bare_restorer, 0};
+  if (syscall(SYS_rt_sigaction, SIGUSR2, &action, NULL, sizeof action.mask)) die("rt_sigaction");
+  raise(SIGUSR2);
+  KEEP_FRAME();
+}
+static void way_restorer(void) { restorer_raise(); }
+
 // An aligned variable and a variable amount of memory: the caller's stack pointer is kept in
 // memory.
 static NOINLINE void realigned_frame(size_t bytes) {
@@ -109,13 +129,11 @@ static const struct {
   const char* name;
   void (*run)(void);
   const char* cause;
-} kWays[] = {{"chain", way_chain, "clock_nanosleep"},
-             {"callback", way_callback, "clock_nanosleep"},
-             {"handler", way_handler, "clock_nanosleep"},
-             {"altstack", way_altstack, "clock_nanosleep"},
-             {"realigned", way_realigned, "clock_nanosleep"},
-             {"descent", way_descent, "clock_nanosleep"},
-             {"vfork", way_vfork, "vfork"}};
+} kWays[] = {
+    {"chain", way_chain, "clock_nanosleep"},       {"callback", way_callback, "clock_nanosleep"},
+    {"handler", way_handler, "clock_nanosleep"},   {"altstack", way_altstack, "clock_nanosleep"},
+    {"restorer", way_restorer, "clock_nanosleep"}, {"realigned", way_realigned, "clock_nanosleep"},
+    {"descent", way_descent, "clock_nanosleep"},   {"vfork", way_vfork, "vfork"}};
 
 static void* run(void* index) {
   name_thread(kWays[(intptr_t)index].name);
