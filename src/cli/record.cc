@@ -38,7 +38,8 @@ constexpr uint64_t kEpochNs =
 constexpr size_t kStacksPerRound = 4000;
 constexpr uint64_t kProgressNs = 200'000'000;
 // Compiling the unwind tables of what runs already; the window opens without the rest.
-constexpr std::chrono::milliseconds kUnwindPatience{3000};
+constexpr uint64_t kUnwindPatienceNs = 3'000'000'000;
+constexpr std::chrono::milliseconds kUnwindPauseMs{50};  // between two looks at new mappings
 // New mappings are taken in at once, or the first waits of a process would lack tables; but not
 // more often than this.
 constexpr uint64_t kAbsorbPauseNs = 2'000'000;
@@ -116,7 +117,16 @@ Status start_probe(Session& session) {
   scheduler.set_bytes(session.probe->read_kernel(text.start, text.end - text.start));
   session.recording.stacks.set_scheduler(std::move(scheduler));
   session.learner.emplace(probe::insert_into_map(session.probe->maps().signatures), text);
-  return session.probe->attach();
+  return {};
+}
+
+std::optional<uint32_t> process_of(uint32_t tid) {
+  const auto status = read_file(fmt::format("/proc/{}/status", tid), 1 << 16);
+  const size_t at = status ? status->find("\nTgid:\t") : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  const size_t from = at + 7;
+  const auto pid = parse_u32(status->substr(from, status->find('\n', from) - from));
+  return pid ? std::optional(*pid) : std::nullopt;
 }
 
 // Processes that appear later get theirs when the symbolizer learns of them.
@@ -131,9 +141,12 @@ Status load_unwind_tables(Session& session) {
   symbolizer.load_unwind_tables(*session.unwinding);
   if (session.options.all) symbolizer.unwind_all_processes();
   for (const uint32_t pid : session.options.pids) symbolizer.unwind_process(pid);
-  for (const uint32_t tid : session.options.tids) symbolizer.unwind_process(tid);
+  for (const uint32_t tid : session.options.tids)
+    if (const auto pid = process_of(tid)) symbolizer.unwind_process(*pid);
   if (session.command) symbolizer.unwind_process(session.command->pid());
-  symbolizer.settle_unwinding(kUnwindPatience);
+  const uint64_t end = now_ns(CLOCK_MONOTONIC) + kUnwindPatienceNs;
+  while (!symbolizer.settle_unwinding(kUnwindPauseMs) && now_ns(CLOCK_MONOTONIC) < end)
+    if (stop_requested()) break;
   return {};
 }
 
@@ -360,6 +373,7 @@ Result<RecordOutcome> run_record(const RecordOptions& options) {
   naming.demangle = options.demangle;
   DWELL_ASSIGN(session.symbolizer, symbolize::Symbolizer::create(naming));
   DWELL_TRY(load_unwind_tables(session));
+  DWELL_TRY(session.probe->attach());
   DWELL_TRY(open_window(session));
   DWELL_TRY(record_until_stopped(session));
   DWELL_TRY(close_window(session));

@@ -75,8 +75,9 @@ class SystemSymbolizer final : public Symbolizer {
   void doubt_unwinding(uint32_t pid) override {
     if (unwinding_) unwinding_->doubt(pid, monotonic_now_ns());
   }
-  void settle_unwinding(std::chrono::milliseconds patience) override {
-    if (unwinding_) unwinding_->settle(patience);
+  bool settle_unwinding(std::chrono::milliseconds patience) override {
+    poll();
+    return !unwinding_ || unwinding_->settle(patience);
   }
   FrameInfo describe(LocationId location) override;
   const ObjectInfo& object(ObjectId object) const override { return objects_.info(object); }

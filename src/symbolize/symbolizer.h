@@ -93,8 +93,9 @@ class Symbolizer {
   virtual bool unwinding_changed() { return false; }
   // A walk in that process came to an address that its tables do not know.
   virtual void doubt_unwinding(uint32_t) {}
-  // Waits for the tables of what was named so far, at most so long.
-  virtual void settle_unwinding(std::chrono::milliseconds) {}
+  // Waits for the tables of what was named so far, at most so long. True: there is nothing left to
+  // wait for.
+  virtual bool settle_unwinding(std::chrono::milliseconds) { return true; }
 
   virtual FrameInfo describe(LocationId location) = 0;
   virtual const ObjectInfo& object(ObjectId object) const = 0;

@@ -76,10 +76,14 @@ std::vector<CompiledTable> TableCompiler::take() {
   return std::exchange(desk_->finished, {});
 }
 
-bool TableCompiler::wait(std::chrono::milliseconds patience) {
+bool TableCompiler::is_idle() const {
+  const std::lock_guard lock(desk_->mutex);
+  return desk_->finished.empty() && desk_->orders.empty() && !desk_->working;
+}
+
+void TableCompiler::wait(std::chrono::milliseconds patience) {
   std::unique_lock lock(desk_->mutex);
-  if (desk_->finished.empty() && desk_->orders.empty() && !desk_->working) return false;
-  return desk_->changed.wait_for(lock, patience, [this] { return !desk_->finished.empty(); });
+  desk_->changed.wait_for(lock, patience, [this] { return !desk_->finished.empty(); });
 }
 
 }  // namespace dwell::symbolize

@@ -35,8 +35,10 @@ class TableCompiler {
   int fd() const;
   // What is finished, in the order of submission.
   std::vector<CompiledTable> take();
-  // Waits until something is finished. False if the time is over first, or nothing was submitted.
-  bool wait(std::chrono::milliseconds patience);
+  // Nothing is to be compiled or taken.
+  bool is_idle() const;
+  // Waits until something is finished or the time is over.
+  void wait(std::chrono::milliseconds patience);
 
  private:
   struct Desk;

@@ -158,14 +158,14 @@ void TableLoader::update(uint64_t now_ns) {
   forget_ended(now_ns);
 }
 
-void TableLoader::settle(std::chrono::milliseconds patience) {
+bool TableLoader::settle(std::chrono::milliseconds patience) {
   const uint64_t end_ns = monotonic_now_ns() + static_cast<uint64_t>(patience.count()) * 1'000'000;
   for (;;) {
     const uint64_t now_ns = monotonic_now_ns();
     update(now_ns);
-    if (now_ns >= end_ns) return;
-    if (!changed_.empty()) continue;
-    if (!compiler_.wait(std::chrono::milliseconds((end_ns - now_ns) / 1'000'000))) return;
+    const bool idle = changed_.empty() && compiler_.is_idle();
+    if (idle || now_ns >= end_ns) return idle;
+    if (changed_.empty()) compiler_.wait(std::chrono::milliseconds((end_ns - now_ns) / 1'000'000));
   }
 }
 

@@ -50,8 +50,8 @@ class TableLoader {
   void update(uint64_t now_ns);
   // Whether a list was written since the last call.
   bool take_changed() { return std::exchange(wrote_, false); }
-  // Updates until nothing is left to do or the time is over.
-  void settle(std::chrono::milliseconds patience);
+  // Updates until nothing is left to do, or the time is over: then false.
+  bool settle(std::chrono::milliseconds patience);
 
  private:
   struct Process {
