@@ -90,7 +90,7 @@ static always_inline __u32 leave_signal_frame(struct task_struct* other, struct 
   __u32 last = scratch->stack.count - 1;
   /* The handler returns to the first byte of this frame's code: it was not called from the byte
    * before. */
-  if (last > 0 && last < DWELL_MAX_FRAMES) scratch->stack.ips[last] = walk->ip + 1;
+  if (last > 0) scratch->stack.ips[last & DWELL_MAX_FRAMES] = walk->ip + 1;
   if (load(other, scratch, frame + SIGNAL_RBP) != 0) return DWELL_WALK_FAULT;
   walk->bp = walk->word;
   if (load(other, scratch, frame + SIGNAL_RBX) != 0) return DWELL_WALK_FAULT;
