@@ -17,13 +17,18 @@ std::string frame_pointer_prologue() { return bytes({0x41, 0x0e, 16, 0x86, 2, 0x
 
 class TableTest : public testing::Test {
  protected:
-  Table compiled() const { return compile(cfi_.source()); }
+  // Rules that are found in it live until the next call.
+  const Table& compiled() {
+    table_ = compile(cfi_.source());
+    return table_;
+  }
   CfiBuilder cfi_;
+  Table table_;
 };
 
 TEST_F(TableTest, HasARuleForEachStretchOfAFunction) {
   cfi_.fde(cfi_.cie(), 0x2000, 0x40, frame_pointer_prologue());
-  const Table table = compiled();
+  const Table& table = compiled();
   const Rule* entry = table.find(0x2000);
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(entry->cfa_kind, DWELL_CFA_REGISTER);
@@ -48,7 +53,7 @@ TEST_F(TableTest, CoversAFunctionToItsLastByteAndNotTheGapBehind) {
   const uint32_t cie = cfi_.cie();
   cfi_.fde(cie, 0x2000, 0x10, "");
   cfi_.fde(cie, 0x2020, 0x10, "");
-  const Table table = compiled();
+  const Table& table = compiled();
   EXPECT_EQ(table.find(0x1fff), nullptr);
   EXPECT_NE(table.find(0x200f), nullptr);
   EXPECT_EQ(table.find(0x2010), nullptr);
@@ -69,7 +74,7 @@ TEST_F(TableTest, HasNoRowBetweenNeighboursOfOneRule) {
 TEST_F(TableTest, RestoresTheCfaWithTheRememberedState) {
   cfi_.fde(cfi_.cie(), 0x2000, 0x40,
            frame_pointer_prologue() + bytes({0x48, 0x0a, 0x0c, 7, 8, 0xc6, 0x41, 0x0b}));
-  const Table table = compiled();
+  const Table& table = compiled();
   const Rule* leaving = table.find(0x200c);
   ASSERT_NE(leaving, nullptr);
   EXPECT_EQ(leaving->cfa_register, DWELL_REGISTER_RSP);
@@ -100,7 +105,7 @@ TEST_F(TableTest, KnowsTheExpressionOfAPlt) {
 TEST_F(TableTest, FollowsARealignedFrame) {
   cfi_.fde(cfi_.cie(), 0x2000, 0x40,
            bytes({0x10, 6, 2, 0x76, 0, 0x0f, 3, 0x76, 0x78, 0x06, 0x10, 3, 2, 0x76, 0x70}));
-  const Table table = compiled();
+  const Table& table = compiled();
   const Rule* rule = table.find(0x2010);
   EXPECT_EQ(rule->cfa_kind, DWELL_CFA_MEMORY);
   EXPECT_EQ(rule->cfa_register, DWELL_REGISTER_RBP);
@@ -148,7 +153,7 @@ TEST_F(TableTest, ReadsAugmentationsInOrder) {
   } cases[] = {{"zPLR", personality}, {"zRS", "\x1b"}, {"zRB", "\x1b"}, {"zRX", "\x1b\x05\x06"}};
   uint64_t start = 0x2000;
   for (const auto& one : cases) cfi_.fde(cfi_.cie(one.letters, one.data), start += 0x100, 0x10, "");
-  const Table table = compiled();
+  const Table& table = compiled();
   for (start = 0x2100; start <= 0x2400; start += 0x100) EXPECT_NE(table.find(start), nullptr);
 }
 
@@ -165,7 +170,7 @@ TEST_F(TableTest, ReadsTheAugmentationOfOldCompilers) {
 
 TEST_F(TableTest, RepeatsTheRuleInForceAtEachPage) {
   cfi_.fde(cfi_.cie(), 0xfff0, 0x20020, bytes({0x48, 0x0e, 32}));
-  const Table table = compiled();
+  const Table& table = compiled();
   ASSERT_EQ(table.pages.size(), 4u);
   for (const uint64_t address : {0xfffful, 0x10000ul, 0x20000ul, 0x2fffful, 0x3000ful}) {
     ASSERT_NE(table.find(address), nullptr) << std::hex << address;
@@ -179,7 +184,7 @@ TEST_F(TableTest, HasNoRowsForPagesWithoutUnwindData) {
   const uint32_t cie = cfi_.cie();
   cfi_.fde(cie, 0x2000, 0x10, "");
   cfi_.fde(cie, 0x52000, 0x10, "");
-  const Table table = compiled();
+  const Table& table = compiled();
   ASSERT_EQ(table.pages.size(), 6u);
   for (size_t page = 1; page < 5; ++page) EXPECT_EQ(table.pages[page].rows, 0u);
   EXPECT_EQ(table.find(0x51fff), nullptr);
@@ -218,7 +223,7 @@ TEST_F(TableTest, GivesOverlappingEntriesToTheFirst) {
   cfi_.fde(cie, 0x2000, 0x20, bytes({0x0e, 32}));
   cfi_.fde(cie, 0x2010, 0x20, bytes({0x44, 0x0e, 64}));
   cfi_.fde(cie, 0x2018, 0x08, bytes({0x0e, 96}));
-  const Table table = compiled();
+  const Table& table = compiled();
   EXPECT_EQ(table.find(0x201f)->cfa_offset, 32);
   EXPECT_EQ(table.find(0x2020)->cfa_offset, 64);
   EXPECT_EQ(table.find(0x2030), nullptr);
@@ -230,7 +235,7 @@ TEST_F(TableTest, LeavesOutWhatLiesOutsideTheCode) {
   cfi_.fde(cie, 0, 0x10, "");
   cfi_.fde(cie, 0x500000, 0x10, "");
   cfi_.fde(cie, 0xffff0, 0x7fffffff, "");
-  const Table table = compiled();
+  const Table& table = compiled();
   EXPECT_EQ(faults(table, Fault::kOutsideCode), 2u);
   EXPECT_NE(table.find(0xfffff), nullptr) << "cut off at the end of the segment";
   EXPECT_EQ(table.find(0x100000), nullptr);
@@ -243,7 +248,7 @@ TEST_F(TableTest, SaysUnsupportedFromAnInstructionThatMakesNoSense) {
   uint64_t start = 0x2000;
   for (const std::string& instructions : senseless)
     cfi_.fde(cie, start += 0x100, 0x20, bytes({0x48}) + instructions);
-  const Table table = compiled();
+  const Table& table = compiled();
   for (start = 0x2100; start <= 0x2400; start += 0x100) {
     EXPECT_EQ(table.find(start + 7)->cfa_kind, DWELL_CFA_REGISTER) << "before it all is well";
     EXPECT_EQ(table.find(start + 8)->cfa_kind, DWELL_CFA_UNSUPPORTED);
@@ -262,7 +267,7 @@ TEST_F(TableTest, SaysUnsupportedForWhatNoRuleCanSay) {
   const uint32_t cie = cfi_.cie();
   uint64_t start = 0x2000;
   for (const std::string& instructions : beyond) cfi_.fde(cie, start += 0x100, 0x20, instructions);
-  const Table table = compiled();
+  const Table& table = compiled();
   for (start = 0x2100; start <= 0x2500; start += 0x100)
     EXPECT_EQ(table.find(start)->cfa_kind, DWELL_CFA_UNSUPPORTED) << std::hex << start;
 }
@@ -273,7 +278,7 @@ TEST_F(TableTest, LosesARegisterRatherThanTheFrame) {
   const uint32_t cie = cfi_.cie();
   uint64_t start = 0x2000;
   for (const std::string& instructions : beyond) cfi_.fde(cie, start += 0x100, 0x20, instructions);
-  const Table table = compiled();
+  const Table& table = compiled();
   for (start = 0x2100; start <= 0x2400; start += 0x100) {
     EXPECT_EQ(table.find(start)->cfa_kind, DWELL_CFA_REGISTER);
     EXPECT_EQ(table.find(start)->frame_kind, DWELL_SAVED_LOST) << std::hex << start;
@@ -298,7 +303,7 @@ TEST_F(TableTest, RefusesACieThatPointsNowhereSensible) {
   cfi_.fde(fde, 0x3000, 0x10, "");      // an FDE as CIE
   cfi_.fde(cie + 2, 0x4000, 0x10, "");  // the middle of a CIE
   cfi_.fde(~0u, 0x5000, 0x10, "");      // beyond the section
-  const Table table = compiled();
+  const Table& table = compiled();
   EXPECT_EQ(table.entries, 1u);
   EXPECT_EQ(faults(table, Fault::kNoCie), 3u);
 }
@@ -306,7 +311,7 @@ TEST_F(TableTest, RefusesACieThatPointsNowhereSensible) {
 TEST_F(TableTest, GivesNoNeighboursRuleToAnEntryWhoseCieMakesNoSense) {
   cfi_.fde(cfi_.cie(), 0x2000, 0x10, "");
   cfi_.fde(cfi_.cie("zR", "\x1b", bytes({0x3f})), 0x2010, 0x10, "");
-  const Table table = compiled();
+  const Table& table = compiled();
   EXPECT_NE(table.find(0x200f), nullptr);
   EXPECT_EQ(table.find(0x2010), nullptr);
 }
