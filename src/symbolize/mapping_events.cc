@@ -111,7 +111,7 @@ Result<MappingEvents> MappingEvents::open() {
 Status MappingEvents::wake_by(const CpuRing& ring) {
   if (!wakes_) wakes_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event = {};
-  event.events = EPOLLIN;
+  event.events = EPOLLIN | EPOLLET;  // once: the event of a CPU that went offline stays in error
   if (!wakes_ || epoll_ctl(wakes_.get(), EPOLL_CTL_ADD, ring.fd(), &event) != 0)
     return errno_error(errno, "cannot wait for mapping events");
   return {};
@@ -119,7 +119,7 @@ Status MappingEvents::wake_by(const CpuRing& ring) {
 
 const std::vector<MappingEvent>& MappingEvents::take() {
   const uint64_t until_ns = monotonic_now_ns();
-  std::array<epoll_event, 8> woken;
+  std::array<epoll_event, 64> woken;
   epoll_wait(wakes_.get(), woken.data(), woken.size(), 0);  // or fd() stays readable
   for (CpuRing& ring : rings_)
     ring.reader().drain({}, [&](const Record& record) {
