@@ -214,8 +214,11 @@ Result<Probe> Probe::load(const ProbeOptions& options) {
     // An older kernel may take the other build.
     const Status typed = std::move(loaded);
     if (loaded = impl->load(Build::kRaw, log); !loaded) return std::unexpected(typed.error());
+    const std::string& why = typed.error().message;
     impl->notes.push_back(
-        "this kernel refuses tp_btf or task-local storage: recorded through raw tracepoints");
+        "recorded through raw tracepoints, where user stacks follow frame pointers alone, "
+        "because " +
+        why.substr(0, why.find('\n')));
   }
   if (!loaded) return std::unexpected(loaded.error());
   DWELL_TRY(impl->create_rows());

@@ -113,6 +113,8 @@ def check_whole_stacks(profile, truth):
     rows = [r for r in profile.all_rows if profile.user_functions(r)]
     share = total([r for r in rows if profile.stack(r)["user_complete"]]) / max(total(rows), 1)
     by_row = profile.loss("frames_by_row")[0]
+    fallback = [w for w in profile.document["warnings"] if "raw tracepoints" in w]
+    check(not fallback, f"frames: this kernel takes the typed probe {fallback}")
     check(share >= 0.95 and by_row > 1000, f"frames: {100 * share:.2f} % of the time has a whole stack, {by_row} steps by unwind data")
 
 
