@@ -12,7 +12,7 @@
 static always_inline int load_frame(struct scratch* scratch, __u64 address) {
   struct walk* walk = &scratch->walk;
   __u64 offset = address - walk->chunk_start;
-  if (walk->chunk_start == 0 || offset + 16 > walk->chunk_bytes) {
+  if (walk->chunk_start == 0 || offset > walk->chunk_bytes - 16) {
     const void* from = (const void*)address;
     walk->chunk_start = address;
     walk->chunk_bytes = CHUNK_WORDS * 8;

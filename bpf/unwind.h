@@ -39,7 +39,7 @@ static always_inline long load_word(struct task_struct* other, struct scratch* s
                                     __u64 address) {
   struct walk* walk = &scratch->walk;
   __u64 offset = address - walk->chunk_start;
-  if (walk->chunk_start == 0 || offset + 8 > walk->chunk_bytes) {
+  if (walk->chunk_start == 0 || offset > walk->chunk_bytes - 8) {
     walk->chunk_start = address - CHUNK_BELOW;
     walk->chunk_bytes = CHUNK_WORDS * 8;
     offset = CHUNK_BELOW;

@@ -117,8 +117,9 @@ void LoadedTables::release(uint32_t pid, uint64_t now_ns) {
 
 Status LoadedTables::set_process(uint32_t pid, uint64_t start_boottime_ns,
                                  std::span<const ProcessMapping> mappings, uint64_t now_ns) {
-  if (mappings.size() > kMappingsOfProcessMax) mappings = mappings.first(kMappingsOfProcessMax);
-  if (mappings.empty()) {
+  const bool too_many = mappings.size() > kMappingsOfProcessMax;
+  if (too_many) ++refused_lists_;
+  if (mappings.empty() || too_many) {
     forget_process(pid, now_ns);
     return {};
   }

@@ -37,7 +37,7 @@ struct ProcessMapping {
 class LoadedTables {
  public:
   static constexpr uint64_t kReuseAfterNs = 2'000'000'000;
-  static constexpr size_t kMappingsOfProcessMax = 65535;
+  static constexpr size_t kMappingsOfProcessMax = 16384;  // or one process could take all places
 
   explicit LoadedTables(std::unique_ptr<TableMemory> memory);
 

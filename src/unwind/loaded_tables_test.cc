@@ -126,6 +126,17 @@ TEST_F(LoadedTablesTest, SaysWhatDidNotFit) {
   EXPECT_NE(second, kNoTable);
 }
 
+TEST_F(LoadedTablesTest, LetsNoProcessTakeAllPlaces) {
+  begin({.mappings = 1 << 17});
+  const TableId table = tables_->add(table_with(0x2000, 24));
+  ASSERT_TRUE(map(1, 0x10000000, table));
+  const std::vector<ProcessMapping> many(LoadedTables::kMappingsOfProcessMax + 1,
+                                         ProcessMapping{0, 1, 0, table});
+  EXPECT_TRUE(tables_->set_process(1, 1, many, 0));
+  EXPECT_EQ(memory_->processes(), 0u) << "it follows frame pointers";
+  EXPECT_THAT(tables_->warnings().at(0), HasSubstr("did not fit"));
+}
+
 TEST_F(LoadedTablesTest, PutsEachPageIntoOneSlab) {
   begin({.rules = 64, .pages = 256, .mappings = 16, .slabs = 2});
   CfiBuilder cfi;
