@@ -59,8 +59,12 @@ struct {
  * search by itself, with the exact limits of each: a million states. `unknown` is a number that it
  * knows nothing of either.
  */
+#ifdef __bpf__
 #define forget(number, unknown) \
   asm volatile("%0 ^= %1\n%0 ^= %1" : "+r"(number) : "r"((__u64)(unknown)))
+#else /* compiled natively: no verifier */
+#define forget(number, unknown) ((void)(unknown))
+#endif
 
 enum {
   NO_INDEX = ~0u,
