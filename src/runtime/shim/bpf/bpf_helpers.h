@@ -110,6 +110,16 @@ long bpf_perf_event_read_value(void* map, __u64 flags, struct bpf_perf_event_val
 // Does not return if the program runs.
 long bpf_tail_call(void* ctx, void* programs, __u32 index) DWELL_CALL(bpf_tail_call);
 
+// Calls `step(0, context)`, `step(1, context)`, ... until one returns 1; how many it called.
+static inline long bpf_loop(__u32 turns, void* step, void* context, __u64 flags) {
+  long (*call)(__u32, void*) = (long (*)(__u32, void*))step;
+  __u32 done = 0;
+  (void)flags;
+  while (done < turns)
+    if (call(done++, context) != 0) break;
+  return done;
+}
+
 #define bpf_printk(format, ...)                                          \
   ({                                                                     \
     static const char dwell_format[] = format;                           \
