@@ -242,9 +242,8 @@ bool targets_have_ended(Session& session) {
 void wait_for_work(const Session& session, uint64_t absorbed_ns, int wait_ms) {
   const int exit_fd = session.command ? session.command->exit_fd() : -1;
   const int timeline_fd = session.timeline ? session.timeline->fd() : -1;
-  pollfd work[] = {{exit_fd, POLLIN, 0},
-                   {session.symbolizer->events_fd(), POLLIN, 0},
-                   {timeline_fd, POLLIN, 0}};
+  pollfd work[] = {
+      {exit_fd, POLLIN, 0}, {session.symbolizer->events_fd(), POLLIN, 0}, {timeline_fd, POLLIN, 0}};
   if (poll(work, std::size(work), wait_ms) <= 0 || work[1].revents == 0) return;
   const uint64_t now = now_ns(CLOCK_MONOTONIC);
   if (now < absorbed_ns + kAbsorbPauseNs)

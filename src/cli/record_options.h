@@ -36,8 +36,7 @@ struct RecordWords {
        no_demangle = false, quiet = false, raw = false;
   std::string duration, min, max, output = "dwell.dwell";
   std::optional<std::string> timeline;
-  std::string rows, stacks, stack_ring, thread_ring, timeline_ring, timeline_intervals,
-      unwind_rows;
+  std::string rows, stacks, stack_ring, thread_ring, timeline_ring, timeline_intervals, unwind_rows;
 };
 
 void add_record_command(CLI::App& app, RecordWords& words);
