@@ -3,7 +3,6 @@
 #   runtime::Object::open. The source is compiled twice: for BPF, to read its maps from, and natively, against
 #   src/runtime/shim. All its other names stay inside, so that several objects fit into one program.
 
-find_program(BPF_CLANG NAMES clang-14 clang-19 clang REQUIRED)
 find_program(OBJCOPY objcopy REQUIRED)
 
 function(dwell_native_object name)
@@ -37,6 +36,9 @@ function(dwell_native_object name)
                          -Wno-attributes)
   if(DWELL_SANITIZE)
     target_compile_options(native_${name}_compiled PRIVATE -fsanitize=${DWELL_SANITIZE} -fno-sanitize-recover=all)
+    if(CMAKE_C_COMPILER_ID MATCHES Clang)  # or the linker merges variables of one name from several objects
+      target_compile_options(native_${name}_compiled PRIVATE -fno-sanitize-address-globals-dead-stripping)
+    endif()
   endif()
   if(DWELL_FUZZ)
     target_compile_options(native_${name}_compiled PRIVATE -fsanitize=fuzzer-no-link)

@@ -83,4 +83,11 @@ std::unexpected<Error> LoadLog::explain(int code) const {
                                      path.empty() ? "" : "; the whole log is in " + path, text));
 }
 
+std::string LoadLog::verdict() const {
+  const size_t end = current_log->find("\nprocessed ");
+  if (end == std::string::npos) return "";
+  const size_t line = current_log->rfind('\n', end - 1) + 1;
+  return printable(std::string_view(*current_log).substr(line, end - line));
+}
+
 }  // namespace dwell::probe

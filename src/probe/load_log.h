@@ -18,6 +18,8 @@ class LoadLog {
   // What failed, why, and what helps. A verifier log of more than 20 lines goes to a file that the
   // message names.
   std::unexpected<Error> explain(int code) const;
+  // The verifier's own last word on the first program that it refused; empty if it did not speak.
+  std::string verdict() const;
 };
 
 }  // namespace dwell::probe

@@ -213,12 +213,13 @@ Result<Probe> Probe::load(const ProbeOptions& options) {
   if (!loaded && !options.raw && loaded.error().kind == Error::Kind::kPrivilege) {
     // An older kernel may take the other build.
     const Status typed = std::move(loaded);
+    const std::string verdict = log.verdict();
     if (loaded = impl->load(Build::kRaw, log); !loaded) return std::unexpected(typed.error());
     const std::string& why = typed.error().message;
     impl->notes.push_back(
         "recorded through raw tracepoints, where user stacks follow frame pointers alone, "
         "because " +
-        why.substr(0, why.find('\n')));
+        why.substr(0, why.find('\n')) + (verdict.empty() ? "" : " " + verdict));
   }
   if (!loaded) return std::unexpected(loaded.error());
   DWELL_TRY(impl->create_rows());
