@@ -36,8 +36,11 @@ function(dwell_native_object name)
                          -Wno-attributes)
   if(DWELL_SANITIZE)
     target_compile_options(native_${name}_compiled PRIVATE -fsanitize=${DWELL_SANITIZE} -fno-sanitize-recover=all)
-    if(CMAKE_C_COMPILER_ID MATCHES Clang)  # or the linker merges variables of one name from several objects
-      target_compile_options(native_${name}_compiled PRIVATE -fno-sanitize-address-globals-dead-stripping)
+    if(CMAKE_C_COMPILER_ID MATCHES Clang)
+      # Or the linker merges variables of one name from several objects; and callbacks of BPF helpers take contexts of
+      # their own types.
+      target_compile_options(native_${name}_compiled PRIVATE -fno-sanitize-address-globals-dead-stripping
+                             -fno-sanitize=function)
     endif()
   endif()
   if(DWELL_FUZZ)
