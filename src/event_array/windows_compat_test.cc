@@ -93,8 +93,8 @@ TEST(WindowsMap, AnswersEachCpusQueryWithItsOwnOutput) {
 }
 
 TEST(WindowsMap, HasOneQueryPerRingWhichCanBeCanceled) {
+  int canceled = 0;  // outlives the array, whose end answers the last query
   const auto array = create();
-  int canceled = 0;
   const auto count = [&](const QueryAnswer& answer) { canceled += answer.canceled; };
   ASSERT_EQ(array->async_query(0, count), Code::kPending);
   EXPECT_EQ(array->async_query(0, count), Code::kInvalidArgument) << "a second one";
