@@ -201,7 +201,10 @@ Status absorb(Session& session, bool swap_epoch) {
   session.recording.totals.add_rows(batch.rows);
   session.recording.totals.add_threads(batch.threads);
   session.learner->learn(batch.samples);
-  for (const auto& sample : batch.samples) session.recording.stacks.add_sample(sample);
+  for (const auto& sample : batch.samples)
+    session.recording.stacks.add_sample(sample, [&](uint64_t address, size_t bytes) {
+      return session.probe->read_kernel(address, bytes);
+    });
   batch.stacks.clear();
   batch.threads.clear();
   batch.samples.clear();

@@ -40,6 +40,14 @@ void RecordedStacks::add(const collect::RawStack& raw, symbolize::Symbolizer& sy
   }
 }
 
+void RecordedStacks::add_sample(const dwell_kernel_stack_sample& sample,
+                                const ReadKernel& read_kernel) {
+  constexpr uint64_t kBytes = probe::SchedulerCode::kBranchBytes;
+  const auto [call, is_new] = calls_.try_emplace(sample.ips[0]);
+  if (is_new) call->second = read_kernel(sample.ips[0] - kBytes, kBytes);
+  add_scheduler_frames(sample.walked_hash, scheduler_.frames_of(sample, call->second));
+}
+
 void RecordedStacks::add_scheduler_frames(uint64_t hash, std::vector<uint64_t> frames) {
   const auto at = scheduler_frames_.find(hash);
   if (at == scheduler_frames_.end()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -23,12 +24,11 @@ class RecordedStacks {
   // Kernel frames up to and including schedule() are cut off: taken at switch-out, they come with
   // the frames of the probe.
   void set_scheduler(probe::SchedulerCode scheduler) { scheduler_ = std::move(scheduler); }
+  using ReadKernel = std::function<std::vector<uint8_t>(uint64_t address, size_t bytes)>;
   void add(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer);
   // What a sample of a walked kernel stack tells of the scheduler's frames below it. Where samples
   // differ, the frames next to the stack that all have are kept.
-  void add_sample(const dwell_kernel_stack_sample& sample) {
-    add_scheduler_frames(sample.walked_hash, scheduler_.frames_of(sample));
-  }
+  void add_sample(const dwell_kernel_stack_sample& sample, const ReadKernel& read_kernel);
   void add_scheduler_frames(uint64_t hash, std::vector<uint64_t> frames);
   // After the last sample: gives the stacks their scheduler frames.
   void finish(symbolize::Symbolizer& symbolizer);
@@ -38,6 +38,7 @@ class RecordedStacks {
  private:
   std::unordered_map<uint64_t, LocatedStack> stacks_;
   std::unordered_map<uint64_t, std::vector<uint64_t>> scheduler_frames_;  // by stack, leaf first
+  std::unordered_map<uint64_t, std::vector<uint8_t>> calls_;  // the bytes before a walked address
   probe::SchedulerCode scheduler_;
 };
 

@@ -13,7 +13,6 @@ namespace dwell::probe {
 namespace {
 
 constexpr uint8_t kCall = 0xe8, kJump = 0xe9;
-constexpr uint64_t kBranchBytes = 5;
 // Calls may lead into the padding before a function, where some mitigations keep code.
 constexpr uint64_t kPaddingBytes = 16;
 constexpr size_t kFramesMax = 16;
@@ -79,28 +78,75 @@ bool SchedulerCode::jumps_to(const Function& from, uint64_t target) const {
   return false;
 }
 
-bool SchedulerCode::calls(uint64_t return_address, const Function& function) const {
-  const uint64_t target = branch_target(return_address - kBranchBytes, kCall);
-  if (target == 0) return false;
+bool SchedulerCode::leads_to(uint64_t target, const Function& function) const {
   if (target <= function.start && function.start - target <= kPaddingBytes) return true;
   const Function* between = function_at(target);
   return between != nullptr && between->start == target && jumps_to(*between, function.start);
 }
 
-std::vector<uint64_t> SchedulerCode::frames_of(const dwell_kernel_stack_sample& sample) const {
-  std::vector<uint64_t> frames;
-  if (bytes_.empty() || sample.count == 0) return frames;
-  const std::span<const uint64_t> words(sample.stack,
-                                        std::min<size_t>(sample.words, DWELL_SIGNATURE_WORDS));
-  if (words.size() <= DWELL_SAVED_FRAME_WORDS) return frames;
-  const Function* callee = function_at(words[DWELL_SAVED_FRAME_WORDS] - 1);
-  for (size_t i = DWELL_SAVED_FRAME_WORDS + 1; i < words.size() && callee != nullptr; ++i) {
-    if (words[i] == sample.ips[0] || frames.size() == kFramesMax) return frames;
-    if (!text_.contains(words[i]) || !calls(words[i], *callee)) continue;
-    callee = function_at(words[i] - 1);
-    if (!is_switch(words[i])) frames.push_back(words[i]);
+bool SchedulerCode::calls(uint64_t return_address, const Function& function) const {
+  const uint64_t target = branch_target(return_address - kBranchBytes, kCall);
+  return target != 0 && leads_to(target, function);
+}
+
+bool SchedulerCode::enters(std::span<const uint8_t> call, uint64_t return_address,
+                           const Function& function) const {
+  if (call.size() < kBranchBytes || call[0] != kCall) return false;
+  int32_t distance = 0;
+  std::memcpy(&distance, &call[1], sizeof distance);
+  return leads_to(return_address + static_cast<uint64_t>(int64_t{distance}), function);
+}
+
+// Through a register, or through a thunk outside this code.
+bool SchedulerCode::is_indirect_call(uint64_t return_address) const {
+  const uint64_t offset = return_address - text_.start;
+  if (offset < kBranchBytes || offset > bytes_.size()) return false;
+  if (bytes_[offset - 2] == 0xff && (bytes_[offset - 1] & 0xf8) == 0xd0) return true;
+  const uint64_t target = branch_target(return_address - kBranchBytes, kCall);
+  return target != 0 && function_at(target + 1) == nullptr;
+}
+
+const SchedulerCode::Function* SchedulerCode::follow(const dwell_kernel_stack_sample& sample,
+                                                     size_t at, const Function* callee,
+                                                     std::vector<uint64_t>& frames) const {
+  const size_t words = std::min<size_t>(sample.words, DWELL_SIGNATURE_WORDS);
+  for (; at < words && callee != nullptr; ++at) {
+    const uint64_t word = sample.stack[at];
+    if (word == sample.ips[0] || frames.size() == kFramesMax) return callee;
+    if (!text_.contains(word) || !calls(word, *callee)) continue;
+    callee = function_at(word - 1);
+    if (!is_switch(word)) frames.push_back(word);
   }
-  return {};  // the first walked frame was not met: these words are not what they seem
+  return nullptr;
+}
+
+std::vector<uint64_t> SchedulerCode::frames_of(const dwell_kernel_stack_sample& sample,
+                                               std::span<const uint8_t> before_walked) const {
+  std::vector<uint64_t> frames;
+  if (bytes_.empty() || sample.count == 0 || sample.words <= DWELL_SAVED_FRAME_WORDS) return frames;
+  const size_t first = DWELL_SAVED_FRAME_WORDS + 1;
+  const Function* outermost =
+      follow(sample, first, function_at(sample.stack[DWELL_SAVED_FRAME_WORDS] - 1), frames);
+  if (outermost == nullptr) return {};  // these words are not what they seem
+  if (before_walked.empty() || enters(before_walked, sample.ips[0], *outermost)) return frames;
+  // Something lies between: a frame that was entered by an indirect call. It must lead to the
+  // walked address.
+  const size_t known = frames.size();
+  const size_t words = std::min<size_t>(sample.words, DWELL_SIGNATURE_WORDS);
+  size_t at = first;
+  if (known > 0)
+    at = static_cast<size_t>(std::find(sample.stack + first, sample.stack + words, frames.back()) -
+                             sample.stack) +
+         1;
+  for (; at < words && sample.stack[at] != sample.ips[0]; ++at) {
+    const uint64_t word = sample.stack[at];
+    if (!text_.contains(word) || !is_indirect_call(word)) continue;
+    frames.push_back(word);
+    const Function* next = follow(sample, at + 1, function_at(word - 1), frames);
+    if (next != nullptr && enters(before_walked, sample.ips[0], *next)) return frames;
+    frames.resize(known);
+  }
+  return frames;
 }
 
 SchedulerCode find_scheduler_code() {

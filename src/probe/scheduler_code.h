@@ -33,10 +33,23 @@ class SchedulerCode {
   bool is_switch(uint64_t return_address) const;
 
   // The scheduler's frames between the switch and the first walked frame, leaf first, without those
-  // of is_switch; empty if the words do not tell.
-  std::vector<uint64_t> frames_of(const dwell_kernel_stack_sample& sample) const;
+  // of is_switch; empty if the words do not tell. `before_walked`: the kBranchBytes bytes before
+  // the first walked address, if they are known; they tell whether a frame is missing because it
+  // was entered by an indirect call.
+  static constexpr uint64_t kBranchBytes = 5;
+  std::vector<uint64_t> frames_of(const dwell_kernel_stack_sample& sample,
+                                  std::span<const uint8_t> before_walked = {}) const;
 
  private:
+  // Follows the calls from `callee` up to the first walked address, from word `at` on. Appends to
+  // `frames`; returns the outermost function, null if the walked address was not met.
+  const Function* follow(const dwell_kernel_stack_sample& sample, size_t at, const Function* callee,
+                         std::vector<uint64_t>& frames) const;
+  // Is `function` what a call with these bytes before `return_address` enters?
+  bool enters(std::span<const uint8_t> call, uint64_t return_address,
+              const Function& function) const;
+  bool is_indirect_call(uint64_t return_address) const;
+  bool leads_to(uint64_t target, const Function& function) const;
   const Function* function_at(uint64_t address) const;
   // Does the instruction before `return_address` call `function`, or one that jumps to it?
   bool calls(uint64_t return_address, const Function& function) const;

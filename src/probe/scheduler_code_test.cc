@@ -104,6 +104,27 @@ TEST_F(SchedulerCodeTest, IgnoresWordsFromWildAddresses) {
             Frames{});
 }
 
+TEST_F(SchedulerCodeTest, FindsAFrameThatWasEnteredByAnIndirectCall) {
+  // The lock calls the slow path through a register.
+  bytes_[kLock - kText + 0x13] = 0xff;
+  bytes_[kLock - kText + 0x14] = 0xd0;
+  const auto before = [](uint64_t target) {
+    std::vector<uint8_t> call = {0xe8, 0, 0, 0, 0};
+    const auto distance = static_cast<int32_t>(target - kWalked);
+    std::memcpy(&call[1], &distance, sizeof distance);
+    return call;
+  };
+  const auto sleeping =
+      sample({after_branch(kSchedule), after_branch(kSlow), after_branch(kLock), kWalked});
+  EXPECT_EQ(code().frames_of(sleeping, before(kLock)),
+            (Frames{after_branch(kSlow), after_branch(kLock)}));
+  EXPECT_EQ(code().frames_of(sleeping, before(kSlow)), Frames{after_branch(kSlow)})
+      << "the slow path was called from outside: the other word is stale";
+  EXPECT_EQ(code().frames_of(sleeping, before(kSchedule)), Frames{after_branch(kSlow)})
+      << "no word leads to the walked address";
+  EXPECT_EQ(code().frames_of(sleeping), Frames{after_branch(kSlow)}) << "nothing is guessed";
+}
+
 TEST_F(SchedulerCodeTest, KnowsTheSwitchByItsNames) {
   EXPECT_TRUE(code().is_switch(kSwitch + 0x50));
   EXPECT_TRUE(code().is_switch(after_branch(kSchedule)));

@@ -6,8 +6,10 @@ from truth import check_no_glue
 
 # The function that called schedule(), by the kernel's source; some kernels have one more step between.
 LEAVES = {"nanosleep": {"do_nanosleep"}, "poll": {"schedule_hrtimeout_range", "schedule_hrtimeout_range_clock"},
-          "pipe": {"pipe_read", "anon_pipe_read"}, "condition": {"futex_do_wait", "futex_wait_queue"}, "mutex": {"futex_do_wait", "futex_wait_queue"}}
-CAUSES = {"nanosleep": {"clock_nanosleep"}, "poll": {"poll", "ppoll"}, "pipe": {"read"}, "condition": {"futex"}, "mutex": {"futex"}}
+          "pipe": {"pipe_read", "anon_pipe_read"}, "condition": {"futex_do_wait", "futex_wait_queue"}, "mutex": {"futex_do_wait", "futex_wait_queue"},
+          "vfork": {"schedule_timeout"}}  # entered by an indirect call
+CAUSES = {"nanosleep": {"clock_nanosleep"}, "poll": {"poll", "ppoll"}, "pipe": {"read"}, "condition": {"futex"}, "mutex": {"futex"},
+          "vfork": {"vfork", "clone", "clone3"}}
 
 
 def kernel_stacks(*options):
