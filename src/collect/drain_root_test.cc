@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <map>
 #include <set>
@@ -213,11 +215,56 @@ TEST_F(DrainRootTest, PutsAPlaceholderWhereTheStoreIsFull) {
   EXPECT_GT(placeholders, 0u);
 }
 
-void fork_a_hundred() {
-  for (int i = 0; i < 100; ++i) {
+// What a child that naps once saw of its nap by its own clocks.
+struct NapSeen {
+  uint64_t wall_ns, cpu_ns;
+  long left_the_cpu;  // voluntarily
+};
+
+constexpr size_t kChildren = 100;
+
+// Of the n-th child, in memory that the children share with the test.
+class SharedNaps {
+ public:
+  SharedNaps()
+      : seen_(
+            static_cast<NapSeen*>(mmap(nullptr, kChildren * sizeof(NapSeen), PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  SharedNaps(const SharedNaps&) = delete;
+  SharedNaps& operator=(const SharedNaps&) = delete;
+  ~SharedNaps() { munmap(seen_, kChildren * sizeof(NapSeen)); }
+  NapSeen& operator[](size_t child) { return seen_[child]; }
+
+ private:
+  NapSeen* seen_;
+};
+
+uint64_t read_clock(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+long times_left() {
+  rusage usage = {};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+NapSeen nap_and_see() {
+  const long left = times_left();
+  const uint64_t cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  const uint64_t start_ns = read_clock(CLOCK_MONOTONIC);
+  nap(100'000);
+  const uint64_t end_ns = read_clock(CLOCK_MONOTONIC);
+  return {end_ns - start_ns, read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu_ns, times_left() - left};
+}
+
+void fork_a_hundred(SharedNaps& naps) {
+  for (size_t i = 0; i < kChildren; ++i) {
     const pid_t pid = fork();
     if (pid == 0) {
-      nap(100'000);
+      naps[i] = nap_and_see();
       _exit(0);
     }
     waitpid(pid, nullptr, 0);
@@ -225,26 +272,35 @@ void fork_a_hundred() {
 }
 
 TEST_F(DrainRootTest, TakesTheBooksOfThreadsThatHaveEnded) {
-  ChildAtWork child(fork_a_hundred);
+  SharedNaps naps;
+  ChildAtWork child([&] { fork_a_hundred(naps); });
   const Recorded recorded = record({}, child);
   expect_rows_to_match_books(recorded, "children");
-  EXPECT_EQ(recorded.totals.threads().size(), 101u);
-  int slept = 0;  // a nap that is over before its thread has left the CPU is no wait
-  for (const auto& [id, record] : recorded.totals.threads()) {
-    if (record.tid == child.pid()) continue;
+  ASSERT_EQ(recorded.totals.threads().size(), kChildren + 1);
+  std::map<uint64_t, dwell_thread_record> by_birth;
+  for (const auto& [id, record] : recorded.totals.threads())
+    if (record.tid != child.pid()) by_birth[record.birth_ns] = record;
+  ASSERT_EQ(by_birth.size(), kChildren);
+  size_t i = 0;
+  for (const auto& [birth, record] : by_birth) {
+    const NapSeen& seen = naps[i++];
     EXPECT_EQ(record.ended, DWELL_END_EXITED);
     EXPECT_EQ(record.parent_pid, child.pid());
     EXPECT_EQ(record.flags, DWELL_THREAD_BORN | DWELL_THREAD_FIRST);
-    EXPECT_GE(record.end_ns - record.birth_ns, 100'000u);
-    slept += record.books.blocked_ns > 50'000;
+    EXPECT_GE(record.end_ns - record.birth_ns, seen.wall_ns);
+    // Its CPU clock is read around the other: the time outside of the nap counts more, never less.
+    EXPECT_GE(off_cpu_ns(record.books) + record.books.lost_ns + seen.cpu_ns, seen.wall_ns);
+    if (record.books.lost_ns == 0) {
+      EXPECT_GE(record.books.blocked_intervals, static_cast<uint64_t>(seen.left_the_cpu));
+    }
   }
-  EXPECT_GE(slept, 90);
 }
 
 TEST_F(DrainRootTest, FoldsThreadsWhoseRecordsFindNoRoom) {
   ProbeOptions options;
   options.thread_ring_bytes = 4096;
-  ChildAtWork child(fork_a_hundred);
+  SharedNaps naps;
+  ChildAtWork child([&] { fork_a_hundred(naps); });
   const Recorded recorded = record(options, child);
   const dwell_lost_threads& lost = recorded.totals.lost_threads();
   EXPECT_EQ(recorded.totals.threads().size() + lost.threads, 101u);
@@ -257,7 +313,8 @@ TEST_F(DrainRootTest, FoldsThreadsWhoseRecordsFindNoRoom) {
 TEST_F(DrainRootTest, LeavesChildrenOutIfTheyAreNotToBeFollowed) {
   ProbeOptions options;
   options.follow = false;
-  ChildAtWork child(fork_a_hundred);
+  SharedNaps naps;
+  ChildAtWork child([&] { fork_a_hundred(naps); });
   const Recorded recorded = record(options, child);
   EXPECT_EQ(recorded.totals.threads().size(), 1u);
   expect_rows_to_match_books(recorded, "no follow");

@@ -2,7 +2,7 @@
 # Runs for `seconds=` of the kernel's command line.
 seconds=$(sed -n 's/.*seconds=\([0-9]*\).*/\1/p' /proc/cmdline)
 cat >/tmp/soak.sh <<END
-end=\$((\$(cut -d. -f1 /proc/uptime) + $seconds))
+end=\$((\$(cut -d. -f1 /proc/uptime) + $seconds + 1)) # of whole seconds: never too early
 going() { [ "\$(cut -d. -f1 /proc/uptime)" -lt \$end ]; }
 (while going; do /usr/bin/uniq --bits 10 --us 100 >/dev/null; done) &
 (while going; do churn --threads 200 >/dev/null; done) &
