@@ -297,6 +297,9 @@ enum dwell_counter {
   DWELL_LOSS_TIMELINE_LIMIT,     /* ns: received, but more than user space keeps, which counts it */
   DWELL_COUNT_FRAMES_BY_ROW,     /* steps of user walks: by unwind data */
   DWELL_COUNT_FRAMES_BY_POINTER, /* ... by frame pointer */
+  DWELL_COUNT_WALK_REPEATED,     /* user walks known to come to the stack of the last time */
+  DWELL_COUNT_WALK_VERIFIED,     /* of them, walked as well and found equal */
+  DWELL_LOSS_WALK_MISMATCH,      /* ... and found different: must be 0 */
   DWELL_COUNT_WALK_END,          /* user walks by dwell_walk_end: one counter each from here */
   DWELL_COUNTER_COUNT = DWELL_COUNT_WALK_END + DWELL_WALK_END_COUNT,
 };

@@ -40,13 +40,6 @@ static always_inline __u32 bucket_of(__u64 ns) {
   return log < DWELL_HISTOGRAM_BUCKETS ? log : DWELL_HISTOGRAM_BUCKETS - 1;
 }
 
-/* An interval, cut to the window and split into its phases. */
-struct interval {
-  __u64 from, to;
-  __u64 blocked_ns, run_queue_ns;
-  __u8 censored;
-};
-
 /* A waker that is faster than the sleeper waits for it, spinning. An older stamp woke nobody: it
  * came while the thread was running, and the one that ended its sleep was not told. */
 enum { EARLY_WAKEUP_NS_MAX = 1000000 };

@@ -19,11 +19,7 @@ static always_inline __u32 live_state(struct task_struct* task) {
   return (__u32)BPF_CORE_READ(old, state);
 }
 
-/* The user-mode registers of `task`, a kernel address to be read with read_regs. */
-struct user_regs {
-  __u64 ip, sp, bp, bx, orig_ax, cs;
-};
-
+/* The user-mode registers of `task`. */
 static always_inline void read_regs(struct task_struct* task, struct user_regs* regs) {
 #ifdef DWELL_RAW_TP
   __u64 pad = bpf_core_type_exists(struct fred_ss) ? 16 : 0;

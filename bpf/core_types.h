@@ -38,6 +38,8 @@ struct task_struct {
   int tgid;
   int on_cpu;
   struct sched_entity se;
+  unsigned long nvcsw; /* times that it left the CPU: of its own accord, and preempted */
+  unsigned long nivcsw;
   unsigned int in_execve : 1;
   unsigned int in_iowait : 1;
   __u64 start_boottime;

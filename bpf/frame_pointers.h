@@ -40,21 +40,34 @@ static always_inline __u32 step(struct scratch* scratch) {
   return walk->ip == 0 ? DWELL_WALK_ROOT_ZERO : keep_frame(scratch);
 }
 
-verified_once __u64 walk_current(const struct dwell_process_key* process,
-                                 const struct user_regs* regs, struct scratch* scratch,
-                                 __u64 hash) {
+/* There are no tables in this build. */
+static always_inline void find_tables(const struct dwell_process_key* process, struct walk* walk) {}
+
+verified_once __u64 walk_current(struct scratch* scratch) {
   __u32 end = GO_ON;
-  begin_walk(regs, scratch, hash);
   for (__u32 i = 0; i < DWELL_MAX_FRAMES && end == GO_ON; ++i) end = step(scratch);
   return finish_walk(scratch, end);
 }
 
 /* This build never reads another task's stack. */
-static always_inline __u64 walk_other(struct task_struct* other,
-                                      const struct dwell_process_key* process,
-                                      const struct user_regs* regs, struct scratch* scratch,
-                                      __u64 hash) {
+static always_inline __u64 walk_other(struct task_struct* other, struct scratch* scratch) {
   return 0;
 }
+
+/* ... and walks each time. */
+struct kept_walk;
+
+static always_inline struct kept_walk* find_kept(const struct thread_state* state,
+                                                 const struct scratch* scratch) {
+  return 0;
+}
+
+static always_inline __u64 repeat_walk(struct kept_walk* kept, const struct thread_state* state,
+                                       struct scratch* scratch) {
+  return 0;
+}
+
+static always_inline void keep_walk(struct kept_walk* kept, const struct thread_state* state,
+                                    const struct scratch* scratch, __u64 id) {}
 
 #endif

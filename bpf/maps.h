@@ -108,12 +108,14 @@ struct {
   __type(value, __u32);
 } timeline SEC(".maps");
 
-static always_inline void count(__u32 counter, __u64 ns) {
+static always_inline void count_many(__u32 counter, __u64 times, __u64 ns) {
   struct dwell_counter_cell* cell = bpf_map_lookup_elem(&counters, &counter);
   if (!cell) return;
-  cell->count++;
+  cell->count += times;
   cell->ns += ns;
 }
+
+static always_inline void count(__u32 counter, __u64 ns) { count_many(counter, 1, ns); }
 
 /*
  * Room for what does not fit on the 512-byte stack. Handlers of sched_switch run with interrupts
@@ -121,7 +123,12 @@ static always_inline void count(__u32 counter, __u64 ns) {
  * their own: the iterators, which run one at a time, and the handlers of exec and rename, which
  * sleep and migrate no more than a switch would let them.
  */
-enum { CHUNK_WORDS = 64 };
+enum { CHUNK_WORDS = 64, KEPT_LOADS = 128 };
+
+/* User-mode registers. */
+struct user_regs {
+  __u64 ip, sp, bp, bx, orig_ax, cs;
+};
 
 /* A walk of a user stack under way: the registers of the frame that is being looked at. */
 struct walk {
@@ -135,15 +142,35 @@ struct walk {
   __u32 by_row, by_pointer; /* steps */
   __u32 is_return;          /* 1: ip is a return address, the call lies before it */
   __u32 is_leaf;            /* all registers are known */
+  __u32 loads;              /* words read so far, those beyond KEPT_LOADS as well */
+  __u32 bp_load, bx_load;   /* which of them gave the register, or FROM_LEAF */
+  __u32 leaf_used;          /* registers of the leaf on which the walk depends: LEAF_BP | LEAF_BX */
+};
+
+/* `address` is above NOT_USED as long as the walk does not depend on the word. */
+struct user_load {
+  __u64 address, word;
+};
+#define NOT_USED (1ull << 63)
+enum { FROM_LEAF = ~0u, LEAF_BP = 1, LEAF_BX = 2 };
+
+/* An interval, cut to the window and split into its phases. */
+struct interval {
+  __u64 from, to;
+  __u64 blocked_ns, run_queue_ns;
+  __u8 censored;
 };
 
 struct scratch {
   struct dwell_stack_record stack;
+  struct user_regs regs; /* of the thread that leaves */
   struct walk walk;
   __u64 chunk[CHUNK_WORDS + 2];
+  struct user_load loads[KEPT_LOADS]; /* what the walk read */
   __u64 words[DWELL_SIGNATURE_WORDS];
   struct dwell_thread_record record;
-  struct dwell_interval_record interval;
+  struct interval interval;
+  struct dwell_interval_record interval_record;
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -40,16 +40,16 @@ static always_inline __u64 kernel_stack_for(struct task_struct* task, struct thr
 static always_inline void close_interval(void* ctx, struct task_struct* task,
                                          struct thread_state* state, struct scratch* scratch,
                                          __u64 now, __u64 kernel_stack) {
-  struct interval interval;
-  if (!cut(state, now, &interval)) return;
-  book_interval(state, &interval);
-  if (wanted(state, &interval)) {
+  struct interval* interval = &scratch->interval;
+  if (!cut(state, now, interval)) return;
+  book_interval(state, interval);
+  if (wanted(state, interval)) {
     if (kernel_stack == 0) kernel_stack = kernel_stack_for(task, state, scratch, now);
-    charge_row(state, &interval, kernel_stack);
-    if (config.timeline) send_interval(ctx, state, &interval, kernel_stack, scratch);
+    charge_row(state, interval, kernel_stack);
+    if (config.timeline) send_interval(ctx, state, kernel_stack, scratch);
     return;
   }
-  __u64 length = interval.to - interval.from;
+  __u64 length = interval->to - interval->from;
   state->books.filtered_ns += length;
   state->books.filtered_intervals++;
   count(DWELL_COUNT_FILTERED, length);
@@ -72,16 +72,31 @@ static always_inline void work_out_switch_in(void* ctx, struct task_struct* task
   state->waking_ns = 0;
 }
 
-/* `task` comes on, but was never seen to leave: what it did not run since then, it was away. */
+/* `task` left the CPU `unseen` times since then: what it did not run, it was away. */
 static always_inline void lose_absence(struct task_struct* task, struct thread_state* state,
-                                       __u64 now) {
-  __u64 from = not_before_window(state->since_ns),
-        ran = READ(task, se.sum_exec_runtime) - state->cpu_time_ns;
-  __u64 away = now > from ? now - from : 0;
+                                       __u64 unseen, __u64 now) {
+  __u64 from = not_before_window(state->since_ns), to = not_after_window(now);
+  __u64 cpu_time = READ(task, se.sum_exec_runtime), ran = cpu_time - state->cpu_time_ns;
+  __u64 away = to > from ? to - from : 0;
   if (ran > away) ran = away;
   state->books.running_ns += ran;
   state->books.lost_ns += away - ran;
-  count(DWELL_LOSS_MISSED_SWITCH_OUT, away - ran);
+  state->cpu_time_ns = cpu_time;
+  state->departures += unseen;
+  count_many(DWELL_LOSS_MISSED_SWITCH_OUT, unseen, away - ran);
+}
+
+/*
+ * Books the time since `task` came on. It may have left and come back unseen, which the scheduler's
+ * count tells. `leaving`: 1 if it leaves now, seen.
+ */
+static always_inline void book_stretch(struct task_struct* task, struct thread_state* state,
+                                       __u32 leaving, __u64 now) {
+  __s64 unseen = departures_of(task) - leaving - state->departures;
+  if (unseen > 0)
+    lose_absence(task, state, unseen, now);
+  else
+    book_running(state, now);
 }
 
 /*
@@ -102,23 +117,23 @@ static always_inline void switch_out(void* ctx, struct task_struct* task, bool p
   now = not_backwards(state, now);
   __u64 cpu_time = READ(task, se.sum_exec_runtime);
   if (state->phase == PHASE_OFF) work_out_switch_in(ctx, task, state, cpu_time, now, scratch);
-  book_running(state, now);
+  book_stretch(task, state, 1, now);
   state->cpu_time_ns = cpu_time;
+  state->departures = departures_of(task);
   if (prev_state & TASK_DEAD) {
     end_life(task, state, now, DWELL_END_EXITED, scratch);
     state->phase = PHASE_ENDED;
     forget_state(task);
     return;
   }
-  struct user_regs regs;
-  read_regs(task, &regs);
-  classify(task, state, preempt, prev_state, &regs);
+  read_regs(task, &scratch->regs);
+  classify(task, state, preempt, prev_state, &scratch->regs);
   state->since_ns = now;
   state->phase = PHASE_OFF;
   state->user_stack = DWELL_STACK_NONE;
   if (config.user_stacks && has_user_side(task) &&
       config.class_mask >> (state->wait_class & 31) & 1)
-    state->user_stack = take_stack(0, state, &regs, scratch, now);
+    state->user_stack = take_stack(0, state, scratch, now);
   note_kernel_stack(ctx, state, scratch, now);
 }
 
@@ -127,10 +142,14 @@ static always_inline void switch_in(void* ctx, struct task_struct* task, __u64 n
   struct thread_state* state = get_state(task, PHASE_OFF, DWELL_CLASS_RUNNABLE);
   if (!state || state->phase == PHASE_ENDED) return;
   now = not_backwards(state, now);
-  if (state->phase == PHASE_OFF)
+  __u64 unseen = departures_of(task) - state->departures;
+  if (state->phase == PHASE_OFF && unseen == 0) {
     close_interval(ctx, task, state, scratch, now, 0);
-  else
-    lose_absence(task, state, now);
+  } else {
+    if (state->phase == PHASE_OFF)
+      work_out_switch_in(ctx, task, state, READ(task, se.sum_exec_runtime), now, scratch);
+    lose_absence(task, state, unseen, now);
+  }
   state->phase = PHASE_RUNNING;
   state->since_ns = now;
   state->waking_ns = 0;
@@ -156,8 +175,8 @@ static always_inline void set_closed(struct thread_state* state) {
 }
 
 /*
- * After the window nothing counts any more, but two things would be gone for the closing iterator:
- * the dead, and the stack of a thread that wakes up.
+ * After the window nothing counts any more, but some things would be gone for the closing iterator:
+ * the dead, the stack of a thread that wakes up, and whether one that leaves had left unseen.
  */
 static always_inline void switch_after_window(void* ctx, struct task_struct* prev,
                                               struct task_struct* next, __u32 prev_state, __u64 now,
@@ -167,10 +186,13 @@ static always_inline void switch_after_window(void* ctx, struct task_struct* pre
     close_interval(ctx, next, state, scratch, now, 0);
     set_closed(state);
   }
-  if (!(prev_state & TASK_DEAD) || !maybe_target(prev)) return;
-  state = find_state(prev);
+  state = maybe_target(prev) ? find_state(prev) : 0;
   if (!state || state->phase == PHASE_ENDED) return;
-  if (claim(state, PHASE_RUNNING)) book_running(state, now);
+  if (claim(state, PHASE_RUNNING)) {
+    book_stretch(prev, state, 1, now);
+    set_closed(state);
+  }
+  if (!(prev_state & TASK_DEAD)) return;
   end_life(prev, state, now, DWELL_END_ALIVE, scratch);
   state->phase = PHASE_ENDED;
   forget_state(prev);
@@ -267,14 +289,14 @@ static always_inline struct thread_state* next_life(struct task_struct* task, __
   if (!maybe_target(task) || window.start_ns == 0) return 0;
   struct thread_state* state = find_state(task);
   if (!state) return 0;
+  __u64 now = bpf_ktime_get_ns();
+  if (window.end_ns && now >= window.end_ns) return 0;
   if (state->phase == PHASE_UNKNOWN) adopt(task, state, PHASE_RUNNING, DWELL_CLASS_NONE);
   if (state->phase != PHASE_RUNNING) return 0;
   if (ended == DWELL_END_RENAMED && state->life >= config.renames_max) return 0;
-  __u64 now = bpf_ktime_get_ns();
-  if (window.end_ns && now >= window.end_ns) return 0;
   struct scratch* scratch = get_scratch(&life_scratch);
   if (!scratch) return 0;
-  book_running(state, now);
+  book_stretch(task, state, 0, now);
   end_life(task, state, now, ended, scratch);
   begin_life(task, state, now);
   return state;
@@ -360,6 +382,7 @@ static always_inline void seed_thread(struct task_struct* task, struct scratch* 
   bool user_side = has_user_side(task);
   __u8 phase = PHASE_OFF;
   seed->cpu_time_ns = READ(task, se.sum_exec_runtime);
+  seed->departures = departures_of(task);
   seed->user_stack = user_side ? DWELL_STACK_BEFORE_START : DWELL_STACK_NONE;
   seed->cause = user_side ? DWELL_CAUSE_UNKNOWN : DWELL_CAUSE_KTHREAD;
   if (task->on_cpu) {
@@ -367,13 +390,12 @@ static always_inline void seed_thread(struct task_struct* task, struct scratch* 
   } else if (!asleep(task)) {
     seed->wait_class = DWELL_CLASS_RUNNABLE;
   } else {
-    struct user_regs regs;
     seed->raw_state = raw;
     seed->wait_class = blocked_class(raw, in_iowait(task));
-    read_regs(task, &regs);
-    seed->cause = entry_cause(task, &regs);
+    read_regs(task, &scratch->regs);
+    seed->cause = entry_cause(task, &scratch->regs);
     if (user_side && read_stack && config.user_stacks)
-      seed->user_stack = take_user_stack(task, state, &regs, scratch, bpf_ktime_get_ns());
+      seed->user_stack = take_user_stack(task, state, scratch, bpf_ktime_get_ns());
   }
   *(volatile __u8*)&seed->phase = phase;
 }
@@ -412,10 +434,9 @@ int rewalk(struct bpf_iter__task* ctx) {
   __u32 pid = task->tgid;
   struct dwell_unwind_process* tables = bpf_map_lookup_elem(&unwind_processes, &pid);
   if (!tables || tables->version == state->tables_version) return 0;
-  struct user_regs regs;
-  read_regs(task, &regs);
+  read_regs(task, &scratch->regs);
   __u64 cut = state->user_stack;
-  __u64 whole = take_stack(task, state, &regs, scratch, bpf_ktime_get_ns());
+  __u64 whole = take_stack(task, state, scratch, bpf_ktime_get_ns());
   __sync_val_compare_and_swap(&state->user_stack, cut, whole);
   return 0;
 }
@@ -443,8 +464,8 @@ int close_window(struct bpf_iter__task* ctx) {
     return 0;
   }
   if (state->phase == PHASE_ENDED) return 0;
-  if (state->phase == PHASE_UNKNOWN && state->seed.phase)
-    adopt(task, state, PHASE_OFF, DWELL_CLASS_NONE);
+  bool eventless = state->phase == PHASE_UNKNOWN;
+  if (eventless && state->seed.phase) adopt(task, state, PHASE_OFF, DWELL_CLASS_NONE);
   /* Neither an event nor a seed: created, but not awake before the end. Its start tells how little
    * there is to lose. */
   bool unseen = state->phase == PHASE_UNKNOWN;
@@ -462,7 +483,11 @@ int close_window(struct bpf_iter__task* ctx) {
       set_closed(state);
     }
   } else if (claim(state, PHASE_RUNNING)) {
-    book_running(state, after);
+    /* It may have left since the end: its switches tell, unless there was never any. */
+    if (eventless)
+      book_running(state, after);
+    else
+      book_stretch(task, state, 0, after);
     set_closed(state);
   }
   /* A switch on another CPU is at it: the next run of the iterator finds the books complete. */

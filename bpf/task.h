@@ -31,6 +31,7 @@ enum phase {
 struct seed_state {
   __u64 user_stack;
   __u64 cpu_time_ns;
+  __u64 departures;
   __u32 raw_state;
   __u16 cause;
   __u8 wait_class;
@@ -52,6 +53,7 @@ struct thread_state {
   __u64 known_stack;  /* the last user stack found in known_stacks: most waits repeat */
   __u64 cpu_time_ns; /* used by the thread when it last left the CPU, by the scheduler's own account
                       */
+  __u64 departures;  /* the scheduler's count of them that the probe knows of */
   __u64 thread;      /* id of this life */
   __u64 birth_ns;
   __u64 start_boottime_ns;
@@ -124,6 +126,11 @@ static always_inline bool maybe_target(struct task_struct* task) {
   __u32 pid = READ(task, tgid), tid = READ(task, pid);
   return target_hints[pid & (DWELL_TARGET_HINTS - 1)] |
          target_hints[tid & (DWELL_TARGET_HINTS - 1)];
+}
+
+/* How often the task has left the CPU, this time included, by the scheduler's own count. */
+static always_inline __u64 departures_of(struct task_struct* task) {
+  return READ(task, nvcsw) + READ(task, nivcsw);
 }
 
 static always_inline bool in_targets(__u32 id, __u32 is_tid, __u64 start_boottime_ns) {
@@ -225,12 +232,14 @@ static always_inline struct thread_state* make_state_late(struct task_struct* ta
 static always_inline void adopt(struct task_struct* task, struct thread_state* state, __u32 phase,
                                 __u8 wait_class) {
   state->cpu_time_ns = READ(task, se.sum_exec_runtime);
+  state->departures = departures_of(task);
   barrier(); /* or one load serves two kinds of pointer, which the verifier refuses */
   if (state->seed.phase) {
     state->user_stack = state->seed.user_stack;
     state->raw_state = state->seed.raw_state;
     state->cause = state->seed.cause;
     state->cpu_time_ns = state->seed.cpu_time_ns;
+    state->departures = state->seed.departures;
     wait_class = state->seed.wait_class;
     phase = state->seed.phase;
   } else {

@@ -10,11 +10,11 @@
 
 /* What the window cut off is at least as long as its part inside: a minimum must not hide it. */
 static always_inline void send_interval(void* ctx, const struct thread_state* state,
-                                        const struct interval* interval, __u64 kernel_stack,
-                                        struct scratch* scratch) {
+                                        __u64 kernel_stack, struct scratch* scratch) {
+  const struct interval* interval = &scratch->interval;
   __u64 length = interval->to - interval->from;
   if (length < config.timeline_min_ns && !interval->censored) return;
-  struct dwell_interval_record* record = &scratch->interval;
+  struct dwell_interval_record* record = &scratch->interval_record;
   record->thread = state->thread;
   record->user_stack = state->user_stack;
   record->kernel_stack = kernel_stack;

@@ -18,6 +18,7 @@ enum {
   LOWEST_CODE = 4096,
   CHUNK_BELOW = 56, /* registers are saved this far below a return address */
   /* The signal frame of x86-64 Linux, from rsp at its restorer: include/uapi/asm/ucontext.h. */
+  SIGNAL_FLAGS_MAX = 255, /* 7 is all there is so far */
   SIGNAL_RBP = 120,
   SIGNAL_RBX = 128,
   SIGNAL_RSP = 160,
@@ -35,7 +36,7 @@ static always_inline long read_user(struct task_struct* other, void* to, __u32 b
 }
 
 /* Reads the word at `address` into walk->word. 0 on success. */
-static always_inline long load_word(struct task_struct* other, struct scratch* scratch,
+static always_inline long read_word(struct task_struct* other, struct scratch* scratch,
                                     __u64 address) {
   struct walk* walk = &scratch->walk;
   __u64 offset = address - walk->chunk_start;
@@ -52,11 +53,35 @@ static always_inline long load_word(struct task_struct* other, struct scratch* s
 }
 
 verified_once int load_current_word(struct scratch* scratch, __u64 address) {
-  return scratch ? load_word(0, scratch, address) : -1;
+  if (!scratch || read_word(0, scratch, address) != 0) return -1;
+  __u32 number = scratch->walk.loads++;
+  if (number < KEPT_LOADS) {
+    scratch->loads[number].address = address;
+    scratch->loads[number].word = scratch->walk.word;
+  }
+  return 0;
 }
 
+/* The same for the walk, which notes what it read of the current task (kept_walks.h). */
 static always_inline long load(struct task_struct* other, struct scratch* scratch, __u64 address) {
-  return other ? load_word(other, scratch, address) : load_current_word(scratch, address);
+  return other ? read_word(other, scratch, address) : load_current_word(scratch, address);
+}
+
+/* The walk depends on a register that `load_number` gave. */
+static always_inline void use(struct scratch* scratch, __u32 load_number, __u32 leaf_bit) {
+  if (load_number == FROM_LEAF)
+    scratch->walk.leaf_used |= leaf_bit;
+  else if (load_number < KEPT_LOADS)
+    scratch->loads[load_number].address &= ~NOT_USED;
+}
+
+/* Loads what may not matter: a saved register, say. Returns the number of the load in *number. */
+static always_inline long load_unused(struct task_struct* other, struct scratch* scratch,
+                                      __u64 address, __u32* number) {
+  if (load(other, scratch, address) != 0) return -1;
+  *number = other ? KEPT_LOADS : scratch->walk.loads - 1;
+  if (*number < KEPT_LOADS) scratch->loads[*number].address |= NOT_USED;
+  return 0;
 }
 
 /* Offsets of the registers in pt_regs by their DWARF numbers: what ptrace shows, so they stay. */
@@ -64,20 +89,24 @@ const volatile __u8 saved_at[DWELL_REGISTER_COUNT] = {80, 96, 88, 40, 104, 112, 
                                                       72, 64, 56, 48, 24,  16,  8,  0};
 
 /* Registers that a walk does not follow are known in the leaf frame only. 0 on success. */
-static always_inline long load_register(struct task_struct* other, struct walk* walk,
+static always_inline long load_register(struct task_struct* other, struct scratch* scratch,
                                         __u32 number) {
+  struct walk* walk = &scratch->walk;
   if (number == DWELL_REGISTER_RSP) {
     walk->word = walk->sp;
   } else if (number == DWELL_REGISTER_RBP) {
     walk->word = walk->bp;
+    use(scratch, walk->bp_load, LEAF_BP);
     return walk->bp == POINTER_LOST;
   } else if (number == DWELL_REGISTER_RBX) {
     walk->word = walk->bx;
+    use(scratch, walk->bx_load, LEAF_BX);
     return walk->bx == POINTER_LOST;
   } else {
     if (!walk->is_leaf || number >= DWELL_REGISTER_COUNT) return -1;
     struct task_struct* task = other ? other : bpf_get_current_task_btf();
     void* regs = (void*)bpf_task_pt_regs(task);
+    walk->loads += KEPT_LOADS; /* not to be kept: this register is none of those compared */
     return bpf_probe_read_kernel(&walk->word, 8, regs + saved_at[number]);
   }
   return 0;
@@ -91,9 +120,9 @@ static always_inline __u32 leave_signal_frame(struct task_struct* other, struct 
   /* The handler returns to the first byte of this frame's code: it was not called from the byte
    * before. */
   if (last > 0) scratch->stack.ips[last & DWELL_MAX_FRAMES] = walk->ip + 1;
-  if (load(other, scratch, frame + SIGNAL_RBP) != 0) return DWELL_WALK_FAULT;
+  if (load_unused(other, scratch, frame + SIGNAL_RBP, &walk->bp_load) != 0) return DWELL_WALK_FAULT;
   walk->bp = walk->word;
-  if (load(other, scratch, frame + SIGNAL_RBX) != 0) return DWELL_WALK_FAULT;
+  if (load_unused(other, scratch, frame + SIGNAL_RBX, &walk->bx_load) != 0) return DWELL_WALK_FAULT;
   walk->bx = walk->word;
   if (load(other, scratch, frame + SIGNAL_RSP) != 0) return DWELL_WALK_FAULT;
   walk->sp = walk->word;
@@ -135,9 +164,15 @@ static always_inline bool leave_stub(struct task_struct* other, struct scratch* 
 
 /* What a signal handler returns to, in a C library that has no unwind data for it (musl): is this
  * `mov $15, %rax; syscall` or `mov $15, %eax; syscall`? */
-static always_inline bool is_restorer(struct task_struct* other, struct walk* walk) {
+static always_inline bool is_restorer(struct task_struct* other, struct scratch* scratch) {
+  struct walk* walk = &scratch->walk;
   if (walk->is_leaf || !walk->is_return || walk->mappings == 0) return false;
-  if (read_user(other, &walk->word, 8, walk->ip) != 0) return false;
+  /* The signal frame begins with some flags: mostly that tells without a look at the code. The
+   * code decides. */
+  __u32 flags;
+  if (load_unused(other, scratch, walk->sp, &flags) != 0 || walk->word > SIGNAL_FLAGS_MAX)
+    return false;
+  if (load(other, scratch, walk->ip) != 0) return false;
   return walk->word == 0x0f0000000fc0c748ull || walk->word << 8 == 0x050f0000000fb800ull;
 }
 
@@ -145,15 +180,16 @@ static always_inline bool is_restorer(struct task_struct* other, struct walk* wa
 static always_inline __u32 follow_pointer(struct task_struct* other, struct scratch* scratch) {
   struct walk* walk = &scratch->walk;
   __u64 frame = walk->bp, caller;
-  if (is_restorer(other, walk)) return leave_signal_frame(other, scratch);
+  if (is_restorer(other, scratch)) return leave_signal_frame(other, scratch);
   __u32 astray = walk->mappings ? DWELL_WALK_BAD_POINTER : DWELL_WALK_NO_TABLES;
   if (leave_stub(other, scratch)) return GO_ON;
+  use(scratch, walk->bp_load, LEAF_BP);
   if (frame == 0) return DWELL_WALK_ROOT_POINTER;
   if (frame == POINTER_LOST) return DWELL_WALK_REGISTER_LOST;
   if (frame < walk->sp || frame & 7) return astray;
   if (load(other, scratch, frame + 8) != 0) return DWELL_WALK_FAULT;
   caller = walk->word;
-  if (load(other, scratch, frame) != 0) return DWELL_WALK_FAULT;
+  if (load_unused(other, scratch, frame, &walk->bp_load) != 0) return DWELL_WALK_FAULT;
   walk->bp = walk->word;
   walk->bx = POINTER_LOST;
   walk->sp = frame + 16;
@@ -165,14 +201,17 @@ static always_inline __u32 follow_pointer(struct task_struct* other, struct scra
 
 /* The caller's value of a register that is saved as the rule says. */
 static always_inline long restore(struct task_struct* other, struct scratch* scratch, __u8 kind,
-                                  __s64 offset, __u64 cfa, __u64 frame, __u64* value) {
+                                  __s64 offset, __u64 cfa, __u64 frame, __u64* value,
+                                  __u32* load_number) {
   struct walk* walk = &scratch->walk;
   if (kind == DWELL_SAVED_SAME) return 0;
   if (kind == DWELL_SAVED_LOST || (kind == DWELL_SAVED_AT_FRAME && frame == POINTER_LOST)) {
     *value = POINTER_LOST;
     return 0;
   }
-  if (load(other, scratch, (kind == DWELL_SAVED_AT_CFA ? cfa : frame) + offset) != 0) return -1;
+  if (kind != DWELL_SAVED_AT_CFA) use(scratch, walk->bp_load, LEAF_BP);
+  __u64 address = (kind == DWELL_SAVED_AT_CFA ? cfa : frame) + offset;
+  if (load_unused(other, scratch, address, load_number) != 0) return -1;
   *value = walk->word;
   return 0;
 }
@@ -188,7 +227,7 @@ static always_inline __u32 find_cfa(struct task_struct* other, struct scratch* s
   if (rule->cfa_kind == DWELL_CFA_RULES_FULL) return DWELL_WALK_RULES_FULL;
   if (rule->cfa_kind != DWELL_CFA_REGISTER && rule->cfa_kind != DWELL_CFA_MEMORY)
     return DWELL_WALK_UNSUPPORTED;
-  if (load_register(other, walk, rule->cfa_register) != 0) return DWELL_WALK_REGISTER_LOST;
+  if (load_register(other, scratch, rule->cfa_register) != 0) return DWELL_WALK_REGISTER_LOST;
   walk->word += (__s64)rule->cfa_offset;
   if (rule->cfa_kind == DWELL_CFA_REGISTER) return GO_ON;
   if (load(other, scratch, walk->word) != 0) return DWELL_WALK_FAULT;
@@ -208,13 +247,15 @@ static always_inline __u32 follow_rule(struct task_struct* other, struct scratch
   /* A frame may be empty only where the return address is in a register. */
   if (cfa < walk->sp || (cfa == walk->sp && !in_register)) return DWELL_WALK_BAD_STACK;
   if (in_register) {
-    if (load_register(other, walk, rule->return_register) != 0) return DWELL_WALK_REGISTER_LOST;
+    if (load_register(other, scratch, rule->return_register) != 0) return DWELL_WALK_REGISTER_LOST;
   } else if (load(other, scratch, cfa - 8) != 0) {
     return DWELL_WALK_FAULT;
   }
   caller = walk->word;
-  if (restore(other, scratch, rule->frame_kind, rule->frame_offset, cfa, frame, &walk->bp) != 0 ||
-      restore(other, scratch, rule->rbx_kind, rule->rbx_offset, cfa, frame, &walk->bx) != 0)
+  if (restore(other, scratch, rule->frame_kind, rule->frame_offset, cfa, frame, &walk->bp,
+              &walk->bp_load) != 0 ||
+      restore(other, scratch, rule->rbx_kind, rule->rbx_offset, cfa, frame, &walk->bx,
+              &walk->bx_load) != 0)
     return DWELL_WALK_FAULT;
   walk->ip = caller;
   walk->sp = cfa;
@@ -259,13 +300,10 @@ static always_inline void find_tables(const struct dwell_process_key* process, s
   walk->version = tables->version;
 }
 
-verified_once __u64 walk_current(const struct dwell_process_key* process,
-                                 const struct user_regs* regs, struct scratch* scratch,
-                                 __u64 hash) {
-  if (!process || !regs || !scratch) return 0;
-  begin_walk(regs, scratch, hash);
-  find_tables(process, &scratch->walk);
-  __u32 end = regs->cs == X86_USER32_CS ? DWELL_WALK_COMPAT : GO_ON;
+/* Of the current task, from where begin_walk stands. Returns the hash of the stack. */
+verified_once __u64 walk_current(struct scratch* scratch) {
+  if (!scratch) return 0;
+  __u32 end = scratch->regs.cs == X86_USER32_CS ? DWELL_WALK_COMPAT : GO_ON;
   for (__u32 i = 0; i < DWELL_MAX_FRAMES && end == GO_ON; ++i) {
     end = step_current(scratch);
     if (end == GO_ON) end = keep_frame(scratch);
@@ -286,14 +324,9 @@ static long step_other(__u32 index, struct other_walk* walk) {
 }
 
 /* Of a sleeping thread, in a sleepable iterator. */
-static always_inline __u64 walk_other(struct task_struct* task,
-                                      const struct dwell_process_key* process,
-                                      const struct user_regs* regs, struct scratch* scratch,
-                                      __u64 hash) {
+static always_inline __u64 walk_other(struct task_struct* task, struct scratch* scratch) {
   struct other_walk walk = {.task = task, .scratch = scratch, .end = DWELL_WALK_COMPAT};
-  begin_walk(regs, scratch, hash);
-  find_tables(process, &scratch->walk);
-  if (regs->cs != X86_USER32_CS) bpf_loop(DWELL_MAX_FRAMES, step_other, &walk, 0);
+  if (scratch->regs.cs != X86_USER32_CS) bpf_loop(DWELL_MAX_FRAMES, step_other, &walk, 0);
   return finish_walk(scratch, walk.end);
 }
 

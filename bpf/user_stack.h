@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0-only) */
-/* User stacks: taken, and sent once each. How they are walked is in unwind.h. */
+/* User stacks: taken, and sent once each. How they are walked is in unwind.h and
+ * kept_walks.h. */
 #ifndef DWELL_BPF_USER_STACK_H
 #define DWELL_BPF_USER_STACK_H
 
 #ifdef DWELL_RAW_TP
 #include "frame_pointers.h"
 #else
-#include "unwind.h"
+#include "kept_walks.h"
 #endif
 
 static always_inline __u64 stack_id(__u64 hash) {
@@ -45,18 +46,25 @@ static always_inline __u64 remember_stack(struct scratch* scratch, __u64 id, __u
 
 /* The user stack of the current task (`other` == 0), or of `other` in a sleepable iterator. */
 static always_inline __u64 take_user_stack(struct task_struct* other, struct thread_state* state,
-                                           const struct user_regs* regs, struct scratch* scratch,
-                                           __u64 now) {
+                                           struct scratch* scratch, __u64 now) {
   __u64 hash = mix(mix(config.hash_seed, state->process.pid), state->process.start_boottime_ns);
   hash = mix(hash, state->process.exec_id);
-  hash = other ? walk_other(other, &state->process, regs, scratch, hash)
-               : walk_current(&state->process, regs, scratch, hash);
+  begin_walk(scratch, hash);
+  find_tables(&state->process, &scratch->walk);
+  struct kept_walk* kept = other ? 0 : find_kept(state, scratch);
+  __u64 id = repeat_walk(kept, state, scratch);
+  if (id) return id;
+  id = stack_id(other ? walk_other(other, scratch) : walk_current(scratch));
   if (!(scratch->stack.flags & DWELL_STACK_COMPLETE)) count(DWELL_COUNT_STACK_INCOMPLETE, 0);
   if (scratch->stack.flags & DWELL_STACK_TRUNCATED) count(DWELL_COUNT_STACK_TRUNCATED, 0);
-  __u64 id = stack_id(hash);
-  if (id == state->known_stack) return id;
-  scratch->stack.process = state->process;
-  return remember_stack(scratch, id, now, DWELL_LOSS_USER_STACKS_FULL, &state->known_stack);
+  __u64 counted_under = id;
+  if (id != state->known_stack) {
+    scratch->stack.process = state->process;
+    counted_under =
+        remember_stack(scratch, id, now, DWELL_LOSS_USER_STACKS_FULL, &state->known_stack);
+  }
+  keep_walk(kept, state, scratch, id);
+  return counted_under;
 }
 
 /*
@@ -64,9 +72,8 @@ static always_inline __u64 take_user_stack(struct task_struct* other, struct thr
  * not be a root.
  */
 static always_inline __u64 take_stack(struct task_struct* other, struct thread_state* state,
-                                      const struct user_regs* regs, struct scratch* scratch,
-                                      __u64 now) {
-  __u64 id = take_user_stack(other, state, regs, scratch, now);
+                                      struct scratch* scratch, __u64 now) {
+  __u64 id = take_user_stack(other, state, scratch, now);
   state->tables_version = scratch->walk.version;
   state->stack_cut = scratch->walk.version == 0 || scratch->walk.by_pointer > 0 ||
                      scratch->stack.end >= DWELL_WALK_NO_TABLES;

@@ -20,8 +20,8 @@ static always_inline __u32 keep_frame(struct scratch* scratch) {
 }
 
 /* At the leaf. */
-static always_inline void begin_walk(const struct user_regs* regs, struct scratch* scratch,
-                                     __u64 hash) {
+static always_inline void begin_walk(struct scratch* scratch, __u64 hash) {
+  const struct user_regs* regs = &scratch->regs;
   struct walk* walk = &scratch->walk;
   walk->ip = regs->ip;
   walk->sp = regs->sp;
@@ -31,6 +31,8 @@ static always_inline void begin_walk(const struct user_regs* regs, struct scratc
   walk->chunk_start = 0;
   walk->mappings = walk->version = 0;
   walk->by_row = walk->by_pointer = 0;
+  walk->loads = walk->leaf_used = 0;
+  walk->bp_load = walk->bx_load = FROM_LEAF;
   walk->is_leaf = 1;
   /* In a system call ip is behind the instruction, which may be the last of its function. */
   walk->is_return = (__s64)regs->orig_ax >= 0;
@@ -39,9 +41,10 @@ static always_inline void begin_walk(const struct user_regs* regs, struct scratc
   keep_frame(scratch);
 }
 
-static always_inline void count_steps(__u32 counter, __u32 steps) {
-  struct dwell_counter_cell* cell = bpf_map_lookup_elem(&counters, &counter);
-  if (cell) cell->count += steps;
+static always_inline void count_walk(const struct walk* walk, __u32 end) {
+  count(DWELL_COUNT_WALK_END + end, 0);
+  count_many(DWELL_COUNT_FRAMES_BY_ROW, walk->by_row, 0);
+  count_many(DWELL_COUNT_FRAMES_BY_POINTER, walk->by_pointer, 0);
 }
 
 /* Returns the hash of the stack. */
@@ -51,9 +54,7 @@ static always_inline __u64 finish_walk(struct scratch* scratch, __u32 end) {
   scratch->stack.pointer_frames = scratch->walk.by_pointer;
   if (end <= DWELL_WALK_ROOT_POINTER) scratch->stack.flags |= DWELL_STACK_COMPLETE;
   if (end == DWELL_WALK_TRUNCATED) scratch->stack.flags |= DWELL_STACK_TRUNCATED;
-  count(DWELL_COUNT_WALK_END + end, 0);
-  count_steps(DWELL_COUNT_FRAMES_BY_ROW, scratch->walk.by_row);
-  count_steps(DWELL_COUNT_FRAMES_BY_POINTER, scratch->walk.by_pointer);
+  count_walk(&scratch->walk, end);
   /* Equal frames that ended otherwise are another stack: one may be whole, the other not. */
   return mix(scratch->walk.hash, end);
 }

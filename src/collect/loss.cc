@@ -88,6 +88,15 @@ constexpr std::array kMeanings = {
                    "steps of user stack walks that followed unwind data", false, false},
     CounterMeaning{DWELL_COUNT_FRAMES_BY_POINTER, "frames_by_pointer",
                    "steps of user stack walks that followed the frame pointer", false, false},
+    CounterMeaning{DWELL_COUNT_WALK_REPEATED, "stack_walk_repeated",
+                   "user stack walks not done, since registers, tables and all words of the stack "
+                   "that the last one read were the same",
+                   false, false},
+    CounterMeaning{DWELL_COUNT_WALK_VERIFIED, "stack_walk_verified",
+                   "of such walks one in 1,024 that was done, and came to the same stack", false,
+                   false},
+    CounterMeaning{DWELL_LOSS_WALK_MISMATCH, "stack_walk_mismatch",
+                   "of such walks those that were done, and came to another stack", true, false},
     walk_end(
         DWELL_WALK_ROOT, "walk_root",
         "user stack walks that reached a root frame: the unwind data says that there is no caller"),

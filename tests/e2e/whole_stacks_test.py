@@ -64,6 +64,17 @@ def the_ways():
     check_conservation(profile, "frames: ")
 
 
+def repeats():
+    """A thread that waits where it waited before is not walked again, and its stacks are those of the walks."""
+    profile, truth, _ = record_command([program("nap"), "--us", "100", "--waits", "5000"])
+    line = next(x for x in truth if "tid" in x)
+    rows = profile.rows(tid=line["tid"], cause={"clock_nanosleep"})
+    repeated, verified = profile.loss("stack_walk_repeated")[0], profile.loss("stack_walk_verified")[0]
+    check(repeated >= 0.9 * total(rows, "count") and verified >= 3, f"{repeated} of {total(rows, 'count')} walks repeated the last one, {verified} walked all the same")
+    check(profile.loss("stack_walk_mismatch")[0] == 0, "they came to the same stack")
+    check(len({r["stack"] for r in rows if profile.stack(r)["user_complete"]}) == 1, "all naps have one stack")
+
+
 def without_tables():
     profile, _, _ = record_command([program("frames"), "--waits", "3"], "--unwind-rows", "0")
     rows = profile.rows(cause={"clock_nanosleep"})
@@ -119,6 +130,7 @@ def sleeping(command, label):
 
 
 the_ways()
+repeats()
 without_tables()
 a_table_too_small()
 sleeping([sys.executable, "-c", "import time\ndef inner(): time.sleep(30)\ndef outer(): inner()\nouter()"], "python")

@@ -192,8 +192,9 @@ TEST(ConservationTest, HiddenSwitchesAreWorkedOutOrLost) {
   EXPECT_GT(recorded.counter(DWELL_COUNT_MISSED_SWITCH_IN).count, 1000u);
   EXPECT_GT(recorded.counter(DWELL_LOSS_MISSED_SWITCH_OUT).count, 1000u);
   EXPECT_EQ(c.lost_ns, recorded.counter(DWELL_LOSS_MISSED_SWITCH_OUT).ns);
-  // A thread that came on and left, neither told, ran unseen: that is rare and short.
-  EXPECT_LT(c.running_off_ns, c.alive_ns / 1000);
+  // A thread that came on and left, neither told, is found out by the scheduler's own counts, but
+  // for what it did between the start of the window and its first event.
+  EXPECT_LT(c.running_off_ns, c.alive_ns / 1'000'000);
 }
 
 // Its state goes with it: there is nothing left to tell.

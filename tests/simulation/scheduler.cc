@@ -266,7 +266,10 @@ void Scheduler::switch_threads(uint32_t cpu, Thread* prev, Thread* next) {
   const uint64_t at = now(cpu);
   runtime::Task& prev_task = prev != nullptr ? *prev->task : *queues_[cpu].idle;
   runtime::Task& next_task = next != nullptr ? *next->task : *queues_[cpu].idle;
-  if (prev != nullptr) kernel(*prev).se.sum_exec_runtime += at - prev->came_on_ns;
+  if (prev != nullptr) {
+    kernel(*prev).se.sum_exec_runtime += at - prev->came_on_ns;
+    ++kernel(*prev).nvcsw;
+  }
   if (random_.chance(options_.hidden_switches)) {
     ++hidden_;
     if (leaving_.dies) ++hidden_exits_;
