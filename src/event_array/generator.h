@@ -42,6 +42,8 @@ class Generator {
   static const std::vector<std::byte>& pattern();
   // After fork: the child becomes the process whose calls count.
   void target_this_process();
+  // Every process's calls count.
+  void target_any_process() { shared_->any_process = 1; }
   bpf_object* object() { return object_.get(); }
 
  private:
