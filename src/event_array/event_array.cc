@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 namespace dwell {
@@ -50,7 +51,10 @@ void add_counts(RingStats& stats, EventRing& ring) {
 }  // namespace
 
 EventArray::EventArray(uint32_t slots, const RecordFormat& format, const WaitOptions& options)
-    : format_(format), options_(options), owner_(current_fork_count()) {
+    : occupied_(std::make_unique<std::atomic<uint64_t>[]>(slots / 64 + 1)),
+      format_(format),
+      options_(options),
+      owner_(current_fork_count()) {
   for (uint32_t i = 0; i < slots; ++i) slots_.push_back(std::make_unique<Slot>());
 }
 
@@ -85,16 +89,39 @@ void EventArray::install(uint32_t cpu, std::unique_ptr<EventRing> ring) {
   Slot& s = slot(cpu);
   std::lock_guard lock(s.mutex);
   drop_retired(s);
+  if (s.ring == nullptr) ++ring_count_;
   s.retired = std::move(s.ring);
   s.ring = std::move(ring);
   s.flush_target.reset();
+  occupied_[cpu / 64] |= uint64_t{1} << cpu % 64;
 }
 
 void EventArray::remove_rings() {
-  for (const auto& s : slots_) {
-    std::lock_guard lock(s->mutex);
-    s->ring.reset();
+  for (uint32_t cpu = 0; cpu < slots(); ++cpu) {
+    std::lock_guard lock(slot(cpu).mutex);
+    if (slot(cpu).ring == nullptr) continue;
+    slot(cpu).ring.reset();
+    occupied_[cpu / 64] &= ~(uint64_t{1} << cpu % 64);
+    --ring_count_;
   }
+}
+
+// The first CPU with a ring that is not below `cpu`; slots() if there is none.
+uint32_t EventArray::ring_from(uint32_t cpu) const {
+  for (uint32_t word = cpu / 64; word <= slots() / 64; ++word) {
+    uint64_t rings = occupied_[word].load(std::memory_order_relaxed);
+    if (word == cpu / 64) rings &= UINT64_MAX << cpu % 64;
+    if (rings != 0) return word * 64 + static_cast<uint32_t>(std::countr_zero(rings));
+  }
+  return slots();
+}
+
+// The ring whose turn it is in a pass; slots() if there is none.
+uint32_t EventArray::take_next_ring() {
+  uint32_t cpu = ring_from(next_.load(std::memory_order_relaxed));
+  if (cpu == slots()) cpu = ring_from(0);
+  next_.store(cpu + 1 < slots() ? cpu + 1 : 0, std::memory_order_relaxed);
+  return cpu;
 }
 
 void EventArray::drop_retired(Slot& s) {
@@ -110,12 +137,6 @@ bool EventArray::has_ring(uint32_t cpu) const {
   return slots_[cpu]->ring != nullptr;
 }
 
-uint32_t EventArray::ring_count() const {
-  uint32_t count = 0;
-  for (uint32_t cpu = 0; cpu < slots(); ++cpu) count += has_ring(cpu);
-  return count;
-}
-
 bool EventArray::ring_has_data(Slot& s) {
   // A ring that another thread drains is that thread's business.
   std::unique_lock lock(s.mutex, std::try_to_lock);
@@ -124,8 +145,9 @@ bool EventArray::ring_has_data(Slot& s) {
 }
 
 bool EventArray::has_data() {
-  return std::any_of(slots_.begin(), slots_.end(),
-                     [&](const auto& s) { return ring_has_data(*s); });
+  for (uint32_t cpu = ring_from(0); cpu < slots(); cpu = ring_from(cpu + 1))
+    if (ring_has_data(slot(cpu))) return true;
+  return false;
 }
 
 // -- waiting -------------------------------------------------------------------------------------

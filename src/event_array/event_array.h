@@ -71,7 +71,7 @@ class EventArray {
   // CPUs 0 to slots() - 1 can have a ring.
   uint32_t slots() const { return static_cast<uint32_t>(slots_.size()); }
   bool has_ring(uint32_t cpu) const;
-  uint32_t ring_count() const;
+  uint32_t ring_count() const { return ring_count_.load(std::memory_order_relaxed); }
 
   // Drains one batch of one CPU's ring: `consume(const Record&)`, as RingReader::drain. 0 if the
   // CPU has no ring or the array is closed.
@@ -157,6 +157,8 @@ class EventArray {
   };
 
   bool ring_has_data(Slot& slot);
+  uint32_t ring_from(uint32_t cpu) const;
+  uint32_t take_next_ring();
   void drop_retired(Slot& slot);
   bool flush_done();
   Result<std::optional<WaitResult>> look_around();
@@ -165,6 +167,10 @@ class EventArray {
   void clear_wake();
 
   std::vector<std::unique_ptr<Slot>> slots_;
+  // A bit for each slot with a ring: a map may have many more slots than the machine has CPUs, and
+  // a pass over few records must not touch them all.
+  std::unique_ptr<std::atomic<uint64_t>[]> occupied_;
+  std::atomic<uint32_t> ring_count_ = 0;
   RecordFormat format_;
   WaitOptions options_;
   Fd wake_;
@@ -199,10 +205,9 @@ template <typename Consume>
 uint64_t EventArray::drain(const Budget& budget, Consume&& consume) {
   uint64_t records = 0;
   bool go_on = true;
-  const uint32_t count = slots();
-  for (uint32_t i = 0; i < count && go_on; ++i) {
-    const uint32_t cpu = next_.load(std::memory_order_relaxed);
-    next_.store(cpu + 1 < count ? cpu + 1 : 0, std::memory_order_relaxed);
+  for (uint32_t left = ring_count(); left > 0 && go_on; --left) {
+    const uint32_t cpu = take_next_ring();
+    if (cpu == slots()) break;
     records += drain_ring(cpu, budget, [&](const Record& record) {
       if constexpr (std::is_same_v<std::invoke_result_t<Consume, uint32_t, const Record&>, bool>)
         go_on = consume(cpu, record);

@@ -30,6 +30,8 @@ class Generator {
   long output(uint64_t size, uint64_t flags = 0xffffffff, bool raw = false);
   // As output(), and the payload's first 8 bytes count up over all CPUs.
   long output_counting(uint64_t size, uint64_t flags);
+  // From now on the payload's first 8 bytes count up over all CPUs.
+  void count_over_all_cpus() { shared_->counting = 1; }
   // output() without asking for the result.
   static void fire(uint64_t size, uint64_t flags = 0xffffffff, bool raw = false);
   // One output from an XDP program that sees `packet`.
@@ -42,6 +44,8 @@ class Generator {
   static const std::vector<std::byte>& pattern();
   // After fork: the child becomes the process whose calls count.
   void target_this_process();
+  // Every process's calls count.
+  void target_any_process() { shared_->any_process = 1; }
   bpf_object* object() { return object_.get(); }
 
  private:

@@ -8,9 +8,8 @@ inline namespace v0 {
 namespace {
 
 // Copies words that a live writer may be overwriting: what was overwritten is cut off afterwards,
-// as in a seqlock. ThreadSanitizer, which cannot see that, is kept out; the loads are atomic.
-__attribute__((no_sanitize("thread"))) void copy_racing(std::byte* to, const std::byte* from,
-                                                        uint64_t size) {
+// as in a seqlock. The writer's stores are atomic as well (RingWriter), or made in assembly.
+void copy_racing(std::byte* to, const std::byte* from, uint64_t size) {
   for (uint64_t i = 0; i < size; i += 8) {
     const uint64_t word =
         __atomic_load_n(reinterpret_cast<const uint64_t*>(from + i), __ATOMIC_RELAXED);
@@ -44,8 +43,8 @@ void BackwardReader::take_snapshot(bool live) {
   copy_racing(copy_.get(), memory_.data + offset, front);
   copy_racing(copy_.get() + front, memory_.data, limit_ - front);
   if (!live) return;
-  // The copy is over before head is read again; a record in flight below that head may have
-  // reached as far as the largest record that any writer has announced.
+  // Pairs with the writer's fence: the copy is over before head is read again. A record in flight
+  // below that head may have reached as far as the largest record that any writer has announced.
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   const uint64_t later = __atomic_load_n(&memory_.meta->data_head, __ATOMIC_RELAXED);
   const uint64_t in_flight = std::min(

@@ -1,6 +1,7 @@
 #include "ring/ring_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "ring/loss_report.h"
@@ -71,6 +72,38 @@ PutOutcome RingWriter::put_forward(const SamplePlan& plan, std::span<const std::
   return PutOutcome::kWritten;
 }
 
+namespace {
+
+// The bytes of a sample one after the other, a word at a time.
+class SampleWords {
+ public:
+  SampleWords(const SamplePlan& plan, std::span<const std::byte> data,
+              std::span<const std::byte> capture)
+      : pieces_{std::as_bytes(std::span(&plan.header, 1)),
+                std::as_bytes(std::span(&plan.raw_size, 1)), data, capture} {}
+
+  // Zeros behind the end.
+  uint64_t next() {
+    uint64_t word = 0;
+    for (size_t filled = 0; filled < sizeof word && piece_ < pieces_.size();) {
+      std::span<const std::byte>& from = pieces_[piece_];
+      const size_t size = std::min(from.size(), sizeof word - filled);
+      if (size != 0) std::memcpy(reinterpret_cast<std::byte*>(&word) + filled, from.data(), size);
+      filled += size;
+      from = from.subspan(size);
+      if (from.empty()) ++piece_;
+    }
+    return word;
+  }
+
+ private:
+  std::array<std::span<const std::byte>, 4> pieces_;
+  size_t piece_ = 0;
+};
+
+}  // namespace
+
+// A snapshot may be reading what is overwritten here, as in a seqlock: so the stores are atomic.
 void RingWriter::put_backward(const SamplePlan& plan, std::span<const std::byte> data,
                               std::span<const std::byte> capture) {
   // A snapshot taken meanwhile cuts off this many bytes below the head it finds.
@@ -78,7 +111,13 @@ void RingWriter::put_backward(const SamplePlan& plan, std::span<const std::byte>
   if (__atomic_load_n(&largest, __ATOMIC_RELAXED) < plan.record_bytes)
     __atomic_store_n(&largest, plan.record_bytes, __ATOMIC_SEQ_CST);
   const uint64_t position = own_head() - plan.record_bytes;
-  write_sample(position, plan, data, capture);
+  // Pairs with the snapshot's fence: who has seen a word of this record sees the head before it.
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  SampleWords words(plan, data, capture);
+  for (uint64_t at = position; at != position + plan.record_bytes; at += sizeof(uint64_t)) {
+    std::byte* to = memory_.data + (at & (memory_.data_size - 1));
+    __atomic_store_n(reinterpret_cast<uint64_t*>(to), words.next(), __ATOMIC_RELAXED);
+  }
   publish(position);
 }
 

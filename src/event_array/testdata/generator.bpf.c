@@ -65,7 +65,7 @@ static __always_inline int generate(void* ctx, __u64 size, __u64 flags, __u64 ra
 SEC("raw_tp/sys_enter")
 int on_syscall(struct bpf_raw_tracepoint_args* ctx) {
   if (ctx->args[1] != GENERATOR_SYSCALL) return 0;
-  if (bpf_get_current_pid_tgid() >> 32 != shared.target_pid) return 0;
+  if (!shared.any_process && bpf_get_current_pid_tgid() >> 32 != shared.target_pid) return 0;
   struct pt_regs* regs = (void*)ctx->args[0];
   __u64 size = 0, flags = 0, raw = 0;
   bpf_probe_read_kernel(&size, sizeof size, &PT_REGS_PARM1_SYSCALL(regs));

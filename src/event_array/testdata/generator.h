@@ -18,7 +18,8 @@ struct generated {
 struct generator_shared {
   /* Written by the test. */
   unsigned int target_pid;
-  unsigned int counting; /* seq counts over all CPUs */
+  unsigned int counting;    /* seq counts over all CPUs */
+  unsigned int any_process; /* not only target_pid */
   unsigned long long xdp_size, xdp_flags, xdp_raw;
   /* Written by the program, indexed by CPU. */
   unsigned long long calls[GENERATOR_CPUS];
