@@ -170,6 +170,14 @@ Status SymbolCollector::read_names(const ElfFile& elf, const Section& table,
   return {};
 }
 
+Status SymbolCollector::add_function(uint64_t address, uint64_t bytes, std::string_view name,
+                                     Resolution how) {
+  if (!in_text(address)) return {};
+  DWELL_TRY(check_memory(1));
+  symbols_.push_back({address, bytes, 0, names_.add(name), Binding::kGlobal, true, how});
+  return {};
+}
+
 void SymbolCollector::add_plt(const ElfFile& elf) {
   constexpr uint64_t kStubBytes = 16;
   const Section* relocations = elf.section(".rela.plt");
