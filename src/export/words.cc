@@ -17,9 +17,9 @@ const char* word(const std::array<const char*, N>& words, auto value) {
 
 constexpr std::array kModuleKinds = {"unknown",   "file", "deleted", "memfd",         "vdso",
                                      "anonymous", "jit",  "kernel",  "kernel-module", "bpf"};
-constexpr std::array kResolutions = {"none",       "symtab",     "dynsym",   "minidebuginfo",
-                                     "debug-file", "perf-map",   "kallsyms", "plt",
-                                     "gopclntab",  "placeholder"};
+constexpr std::array kResolutions = {"none",       "symtab",      "dynsym",   "minidebuginfo",
+                                     "debug-file", "perf-map",    "kallsyms", "plt",
+                                     "gopclntab",  "placeholder", "jitdump"};
 constexpr std::array kFrameKinds = {"user", "kernel", "placeholder"};
 constexpr std::array kThreadEnds = {"alive", "exited", "executed", "renamed"};
 constexpr std::array kViews = {"off_cpu", "blocked", "run_queue"};

@@ -265,7 +265,7 @@ void SystemSymbolizer::set_name(std::string_view symbol, uint64_t start, Resolut
 
 void SystemSymbolizer::name_jit(const Location& location, FrameInfo& frame) {
   const auto match = jit_.find(location.object, location.lookup_address());
-  if (match) set_name(match->name, match->address, Resolution::kPerfMap, frame);
+  if (match) set_name(match->code.name, match->code.address, match->how, frame);
 }
 
 void SystemSymbolizer::name_user(const Location& location, FrameInfo& frame) {

@@ -12,6 +12,7 @@ const kResolutionText: Record<string, string> = {
   'perf-map': 'JIT map (/tmp/perf-PID.map)',
   'kallsyms': 'kernel symbols (/proc/kallsyms)',
   'plt': 'PLT stub',
+  'jitdump': 'JIT dump (jit-PID.dump)',
   'gopclntab': 'Go line table (.gopclntab)',
   'placeholder': 'no address: a placeholder for what could not be recorded',
 };
