@@ -44,6 +44,14 @@ std::string_view module_text(const Profile& profile, const Module& module) {
 }
 
 std::string frame_text(const Profile& profile, const Frame& frame) {
+  std::string text = frame_name(profile, frame);
+  if (frame.line == 0) return text;
+  const std::string_view path = profile.text(frame.file);
+  text += fmt::format(" ({}:{})", path.substr(path.rfind('/') + 1), frame.line);
+  return text;
+}
+
+std::string frame_name(const Profile& profile, const Frame& frame) {
   const std::string& function = profile.text(frame.function);
   if (!function.empty()) return function;
   if (frame.kind == FrameKind::kPlaceholder) return "[unknown]";

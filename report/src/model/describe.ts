@@ -50,6 +50,10 @@ function frameFacts(model: Model, label: number): Fact[] {
   if (frame.symbol && frame.symbol !== frame.name) {
     facts.push({name: 'Symbol', value: visibleName(frame.symbol, 200)});
   }
+  if (frame.line) {
+    facts.push({name: 'Source', value: visibleName(`${frame.file ?? ''}:${frame.line}`, 200)});
+  }
+  if (frame.inlined) facts.push({name: 'Inlined', value: 'into its caller'});
   facts.push({name: 'Name from', value: resolutionText(frame.how)});
   return facts;
 }
