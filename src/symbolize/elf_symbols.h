@@ -18,6 +18,7 @@ class SymbolCollector {
  public:
   static constexpr uint64_t kNameTableMax = uint64_t{1} << 30;
   static constexpr size_t kNameMax = 64 << 10;  // longer names are cut
+  static constexpr uint64_t kStubBytes = 16;    // of the PLT
 
   // `segments` are those of the file that runs; a debug file's own may be junk.
   SymbolCollector(std::vector<LoadSegment> segments, size_t memory_max)
