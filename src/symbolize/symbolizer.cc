@@ -216,7 +216,8 @@ LocationId SystemSymbolizer::locate_user(const ProcessKey& process, uint64_t ip,
     maps_.read_maps(process, image);
     mapping = image.mappings->find(probe, time_ns);
   }
-  if (mapping == nullptr) return intern({0, return_address, FrameKind::kUser, ip});
+  if (mapping == nullptr)
+    return intern({finder_.find_unmapped(ip), return_address, FrameKind::kUser, ip});
   const ObjectId object = object_of(process, image, *mapping);
   if (objects_.is_addressed_by_ip(object))
     return intern({object, return_address, FrameKind::kUser, ip});
