@@ -2,6 +2,7 @@
 // a process of its own so that nothing is warm but the page cache:
 //
 //   names_bench file FILE COUNT         COUNT random addresses of one file's code, described cold
+//   names_bench lines FILE COUNT        their source lines and inlined functions, with a debug file
 //   names_bench addresses FILE COUNT    the same addresses as text, for other tools
 //   names_bench processes COUNT PROCESSES [LIBRARY...]
 //                                       COUNT distinct addresses of living processes, located and
@@ -25,7 +26,9 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "symbolize/debug_info.h"
 #include "symbolize/demangle.h"
+#include "symbolize/line_process.h"
 #include "symbolize/live_process.h"
 #include "symbolize/process_maps.h"
 #include "symbolize/symbol_loader.h"
@@ -105,6 +108,29 @@ int describe_file(const std::string& path, size_t count) {
       "\"symbols\": {}, \"peak_kib\": {}}}\n",
       ms_since(start), cpu_ms() - cpu_before_ms, load_ms, named, letters,
       loaded.table ? loaded.table->size() : 0, peak_kib());
+  return 0;
+}
+
+// Time and memory are those of the process that reads the DWARF.
+int look_up_file(const std::string& path, size_t count) {
+  OpenedElf opened = open_elf(path);
+  std::vector<uint64_t> addresses = random_addresses(opened.elf, count);
+  std::ranges::sort(addresses);
+  const auto start = Clock::now();
+  const auto info = find_debug_info({path, opened.elf.build_id(), UINT64_MAX});
+  if (!info) fail(path + ": " + info.error().message);
+  const auto chains = look_up_lines(*info, addresses);
+  if (!chains) fail(path + ": " + chains.error().message);
+  const double ms = ms_since(start);
+  size_t known = 0, inlined = 0;
+  for (const SourceChain& chain : *chains) {
+    known += !chain.empty() && chain.front().line != 0;
+    inlined += chain.empty() ? 0 : chain.size() - 1;
+  }
+  rusage child{};
+  getrusage(RUSAGE_CHILDREN, &child);
+  fmt::print("{{\"ms\": {:.1f}, \"known\": {}, \"inlined\": {}, \"peak_kib\": {}}}\n", ms, known,
+             inlined, child.ru_maxrss);
   return 0;
 }
 
@@ -215,12 +241,13 @@ int main(int argc, char** argv) {
     return std::vector<std::string>(argv + std::min(i, argc), argv + argc);
   };
   if (mode == "file" && number(3) > 0) return describe_file(argv[2], number(3));
+  if (mode == "lines" && number(3) > 0) return look_up_file(argv[2], number(3));
   if (mode == "addresses" && number(3) > 0) return print_addresses(argv[2], number(3));
   if (mode == "processes" && number(2) >= number(3) && number(3) > 0)
     return describe_processes(argv[0], number(2), number(3), rest(4));
   if (mode == "sleep") return sleep_with(rest(2));
   fmt::print(stderr,
-             "usage: names_bench file FILE COUNT | addresses FILE COUNT | "
+             "usage: names_bench file FILE COUNT | lines FILE COUNT | addresses FILE COUNT | "
              "processes COUNT PROCESSES [LIBRARY...]\n");
   return 2;
 }
