@@ -8,6 +8,10 @@
 //                                       COUNT distinct addresses of living processes, located and
 //                                       described as the recorder does it; LIBRARYs are loaded too
 //
+//   names_bench run COMMAND...          runs it and says on standard error what it took: the peak
+//   of a
+//                                       process started by a larger one would be that one's
+//
 // Prints one line of JSON. bench/names runs it beside other tools.
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -49,13 +53,17 @@ long peak_kib() {
   return usage.ru_maxrss;
 }
 
-double cpu_ms() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
+double cpu_ms(const rusage& usage) {
   const auto ms = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
   };
   return ms(usage.ru_utime) + ms(usage.ru_stime);
+}
+
+double cpu_ms() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return cpu_ms(usage);
 }
 
 [[noreturn]] void fail(const std::string& message) {
@@ -132,6 +140,22 @@ int look_up_file(const std::string& path, size_t count) {
   fmt::print("{{\"ms\": {:.1f}, \"known\": {}, \"inlined\": {}, \"peak_kib\": {}}}\n", ms, known,
              inlined, child.ru_maxrss);
   return 0;
+}
+
+int run_command(char** words) {
+  const auto start = Clock::now();
+  const pid_t child = fork();
+  if (child == 0) {
+    if (freopen("/dev/null", "w", stderr) == nullptr) _exit(126);
+    execvp(words[0], words);
+    _exit(127);
+  }
+  int status = 0;
+  rusage used{};
+  if (child < 0 || wait4(child, &status, 0, &used) != child) fail("cannot run the command");
+  fmt::print(stderr, "{{\"ms\": {:.1f}, \"cpu_ms\": {:.1f}, \"peak_kib\": {}}}\n", ms_since(start),
+             cpu_ms(used), used.ru_maxrss);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 int print_addresses(const std::string& path, size_t count) {
@@ -245,9 +269,10 @@ int main(int argc, char** argv) {
   if (mode == "addresses" && number(3) > 0) return print_addresses(argv[2], number(3));
   if (mode == "processes" && number(2) >= number(3) && number(3) > 0)
     return describe_processes(argv[0], number(2), number(3), rest(4));
+  if (mode == "run" && argc > 2) return run_command(argv + 2);
   if (mode == "sleep") return sleep_with(rest(2));
   fmt::print(stderr,
              "usage: names_bench file FILE COUNT | lines FILE COUNT | addresses FILE COUNT | "
-             "processes COUNT PROCESSES [LIBRARY...]\n");
+             "processes COUNT PROCESSES [LIBRARY...] | run COMMAND...\n");
   return 2;
 }
