@@ -86,7 +86,7 @@ class NameReader {
   // The zero-ended string at `offset`, cut at kNameMax; "" if there is none. Offsets must rise.
   std::string_view at(uint64_t offset) {
     const std::string_view text = window_.at(offset, SymbolCollector::kNameMax);
-    return text.substr(0, strnlen(text.data(), text.size()));
+    return text.substr(0, std::min(text.find('\0'), text.size()));
   }
 
  private:
