@@ -32,7 +32,9 @@ enum class Resolution : uint8_t {
   kPlt,
   kGoPclntab,
   kPlaceholder,  // not an address: "[user stack lost: store full]"
+  kJitDump,
 };
+constexpr Resolution kResolutionLast = Resolution::kJitDump;
 
 enum class FrameKind : uint8_t { kUser, kKernel, kPlaceholder };
 

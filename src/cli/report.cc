@@ -132,6 +132,18 @@ void add_part_options(CLI::App& report, ReportOptions& options) {
   add("--cause", "CAUSE", selection.causes, "Only waits with this cause: futex, epoll_wait, ...");
 }
 
+void add_source_options(CLI::App& report, ReportOptions& options) {
+  const char* group = "Source (from debug information on this machine)";
+  report.add_flag("--lines", options.source.lines, "File and line of each frame")->group(group);
+  report.add_flag("--inline", options.source.inlined, "A frame for each inlined function")
+      ->group(group);
+  report
+      .add_option("--debug-dir", options.source.debug_dir,
+                  "Where separate debug files are (" + options.source.debug_dir + ")")
+      ->option_text("DIR")
+      ->group(group);
+}
+
 void add_view_options(CLI::App& report, ReportOptions& options) {
   static const std::map<std::string, View> kViews = {
       {"off-cpu", View::kOffCpu}, {"blocked", View::kBlocked}, {"run-queue", View::kRunQueue}};
@@ -156,7 +168,10 @@ Status write_outputs(const Profile& whole, const ReportOptions& options) {
   if (!options.selection.empty()) {
     DWELL_ASSIGN(part, select(whole, options.selection));
   }
-  const Profile& profile = options.selection.empty() ? whole : part;
+  const bool with_source = options.source.lines || options.source.inlined;
+  if (with_source)
+    part = add_source_lines(options.selection.empty() ? whole : std::move(part), options.source);
+  const Profile& profile = options.selection.empty() && !with_source ? whole : part;
   if (!options.folded.empty())
     DWELL_TRY(write_output(options.folded,
                            folded(profile, {.view = options.view, .wall = options.wall})));
@@ -190,6 +205,7 @@ CLI::App* add_report_command(CLI::App& app, ReportOptions& options) {
       ->required();
   add_output_options(*report, options);
   add_part_options(*report, options);
+  add_source_options(*report, options);
   add_view_options(*report, options);
   return report;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/source_lines.h"
 #include "export/export.h"
 #include "profile/profile.h"
 #include "profile/select.h"
@@ -22,6 +23,7 @@ struct ReportOptions {
   std::string html;
   bool table = false;  // the table as well; without any other output it comes anyway
   Selection selection;
+  SourceOptions source;
   View view = View::kOffCpu;
   bool wall = false;     // folded: with running, lost and filtered time
   size_t top = 10;       // entries of each list of the table
@@ -35,7 +37,7 @@ CLI::App* add_report_command(CLI::App& app, ReportOptions& options);
 
 Status run_report(const ReportOptions& options);
 
-// Everything but reading the file: selects, then writes each output.
+// Everything but reading the file: selects, looks up source lines, then writes each output.
 Status write_outputs(const Profile& profile, const ReportOptions& options);
 
 }  // namespace dwell::cli

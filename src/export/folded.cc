@@ -45,6 +45,7 @@ std::string folded_name(std::string_view untrusted, std::string_view if_empty) {
 std::string folded_frame(const Profile& profile, const Frame& frame) {
   std::string name = folded_name(frame_text(profile, frame), "[unknown]");
   if (frame.kind == FrameKind::kKernel) name += "_[k]";
+  if (frame.inlined) name += "_[i]";
   const bool jit = profile.modules[frame.module].kind == ModuleKind::kJit;
   if (frame.kind == FrameKind::kUser && jit) name += "_[j]";
   return name;

@@ -39,6 +39,7 @@ TEST(Folded, LooksLikeTheGoldenFiles) {
   expect_golden("small.folded", folded(small_profile()));
   expect_golden("small.run-queue.folded", folded(small_profile(), {.view = View::kRunQueue}));
   expect_golden("small.wall.folded", folded(small_profile(), {.wall = true}));
+  expect_golden("small.source.folded", folded(small_profile_with_source()));
 }
 
 TEST(Folded, ReplacesWhatWouldSplitALine) {

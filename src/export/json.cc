@@ -97,6 +97,11 @@ void write_frames(JsonWriter& out, const Profile& profile) {
     out.field("offset", frame.offset);
     out.field("how", resolution_name(frame.how));
     out.field("kind", frame_kind_name(frame.kind));
+    if (frame.line != 0) {
+      out.field("file", profile.text(frame.file));
+      out.field("line", frame.line);
+    }
+    if (frame.inlined) out.field("inlined", true);
     out.end_object();
   });
   write_table(out, "stacks", profile.stacks, [&](const Stack& stack) {

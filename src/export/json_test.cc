@@ -13,7 +13,10 @@ namespace {
 
 using nlohmann::json;
 
-TEST(Json, LooksLikeTheGoldenFile) { expect_golden("small.json", dwell::json(small_profile())); }
+TEST(Json, LooksLikeTheGoldenFile) {
+  expect_golden("small.json", dwell::json(small_profile()));
+  expect_golden("small.source.json", dwell::json(small_profile_with_source()));
+}
 
 TEST(Json, HasOnlyIndexesThatExist) {
   const json d = json::parse(dwell::json(random_profile({.seed = 4})));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -56,7 +57,10 @@ class PprofWriter {
   void put_sample(const Row& row);
   void put_label(pprof_file::Sample& sample, int64_t key, int64_t text);
   void put_number(pprof_file::Sample& sample, int64_t key, uint64_t number);
-  uint64_t function_of(int64_t name, int64_t system_name);
+  uint64_t function_of(int64_t name, int64_t system_name, int64_t file);
+  void add_location(uint64_t id, int64_t name);
+  void put_location(uint64_t id, std::span<const uint32_t> frames);
+  uint64_t location_of(std::span<const uint32_t> frames);
   void flush();
 
   struct LabelKeys {
@@ -72,8 +76,9 @@ class PprofWriter {
   std::unordered_map<std::string, int64_t> strings_;
   std::vector<std::string_view> strings_in_order_;  // views of the keys of strings_
   std::vector<int64_t> profile_strings_;            // by StringId; -1: not yet asked for
-  std::map<std::pair<int64_t, int64_t>, uint64_t> functions_;
-  std::vector<uint64_t> mapping_ids_;  // by module; 0: has none
+  std::map<std::array<int64_t, 3>, uint64_t> functions_;
+  std::map<std::vector<uint32_t>, uint64_t> inlined_locations_;  // by frames
+  std::vector<uint64_t> mapping_ids_;                            // by module; 0: has none
   uint64_t truncated_location_ = 0;
   uint64_t no_stack_location_ = 0;
 };
@@ -126,9 +131,12 @@ int64_t main_module(const Profile& profile) {
 // look them up in the file as they are.
 void PprofWriter::put_mappings() {
   const std::vector<Module>& modules = profile_.modules;
-  std::vector<bool> all_named(modules.size(), true);
-  for (const Frame& frame : profile_.frames)
+  std::vector<bool> all_named(modules.size(), true), lines(modules.size()), inlines(modules.size());
+  for (const Frame& frame : profile_.frames) {
     if (frame.how == Resolution::kNone) all_named[frame.module] = false;
+    if (frame.line != 0) lines[frame.module] = true;
+    if (frame.inlined) inlines[frame.module] = true;
+  }
   std::vector<size_t> order(modules.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   const int64_t first = main_module(profile_);
@@ -145,40 +153,68 @@ void PprofWriter::put_mappings() {
                                                             : string(module.path));
     mapping.set_build_id(string(module.build_id));
     mapping.set_has_functions(all_named[i]);
+    mapping.set_has_filenames(lines[i]);
+    mapping.set_has_line_numbers(lines[i]);
+    mapping.set_has_inline_frames(inlines[i]);
   }
 }
 
-uint64_t PprofWriter::function_of(int64_t name, int64_t system_name) {
-  const auto [entry, is_new] = functions_.try_emplace({name, system_name}, functions_.size() + 1);
+uint64_t PprofWriter::function_of(int64_t name, int64_t system_name, int64_t file) {
+  const auto [entry, is_new] =
+      functions_.try_emplace({name, system_name, file}, functions_.size() + 1);
   if (is_new) {
     pprof_file::Function& function = *out_.add_function();
     function.set_id(entry->second);
     function.set_name(name);
     function.set_system_name(system_name);
+    function.set_filename(file);
   }
   return entry->second;
 }
 
-// Location ids are frame indexes plus 1; two more follow for what has no frame.
+// Of what has no frame.
+void PprofWriter::add_location(uint64_t id, int64_t name) {
+  pprof_file::Location& location = *out_.add_location();
+  location.set_id(id);
+  location.add_line()->set_function_id(function_of(name, name, 0));
+}
+
+// One place in the code: functions that were inlined there, then the one that holds them.
+void PprofWriter::put_location(uint64_t id, std::span<const uint32_t> frames) {
+  pprof_file::Location& location = *out_.add_location();
+  location.set_id(id);
+  for (const uint32_t index : frames) {
+    const Frame& frame = profile_.frames[index];
+    const int64_t name = string(frame_name(profile_, frame));
+    const int64_t system_name = frame.symbol == 0 ? name : string(frame.symbol);
+    pprof_file::Line& line = *location.add_line();
+    line.set_function_id(function_of(name, system_name, frame.line == 0 ? 0 : string(frame.file)));
+    line.set_line(frame.line);
+  }
+  const Frame& holder = profile_.frames[frames.back()];
+  location.set_mapping_id(mapping_ids_[holder.module]);
+  location.set_address(holder.address);
+}
+
+// Location ids are frame indexes plus 1; two more follow for what has no frame, and then those of
+// inlined functions.
 void PprofWriter::put_functions_and_locations() {
-  const auto add = [&](uint64_t id, int64_t name, int64_t system_name) -> auto& {
-    pprof_file::Location& location = *out_.add_location();
-    location.set_id(id);
-    location.add_line()->set_function_id(function_of(name, system_name));
-    return location;
-  };
-  uint64_t id = 0;
-  for (const Frame& frame : profile_.frames) {
-    const int64_t name = string(frame_text(profile_, frame));
-    auto& location = add(++id, name, frame.symbol == 0 ? name : string(frame.symbol));
-    location.set_mapping_id(mapping_ids_[frame.module]);
-    location.set_address(frame.address);
+  for (uint32_t i = 0; i < profile_.frames.size(); ++i) {
+    if (!profile_.frames[i].inlined) put_location(uint64_t{i} + 1, {{i}});
     if (out_.location_size() >= kSamplesPerChunk) flush();
   }
-  truncated_location_ = ++id;
-  no_stack_location_ = ++id;
-  add(truncated_location_, string(kTruncatedRoot), string(kTruncatedRoot));
-  add(no_stack_location_, string(kNoStack), string(kNoStack));
+  truncated_location_ = profile_.frames.size() + 1;
+  no_stack_location_ = truncated_location_ + 1;
+  add_location(truncated_location_, string(kTruncatedRoot));
+  add_location(no_stack_location_, string(kNoStack));
+}
+
+uint64_t PprofWriter::location_of(std::span<const uint32_t> frames) {
+  if (frames.size() == 1 && !profile_.frames[frames[0]].inlined) return uint64_t{frames[0]} + 1;
+  const auto [entry, is_new] = inlined_locations_.try_emplace(
+      {frames.begin(), frames.end()}, no_stack_location_ + inlined_locations_.size() + 1);
+  if (is_new) put_location(entry->second, frames);
+  return entry->second;
 }
 
 void PprofWriter::put_comments() {
@@ -217,7 +253,11 @@ void PprofWriter::put_number(pprof_file::Sample& sample, int64_t key, uint64_t n
 void PprofWriter::put_sample(const Row& row) {
   pprof_file::Sample& sample = *out_.add_sample();
   const Stack& stack = profile_.stacks[row.stack];
-  for (const uint32_t frame : stack.frames) sample.add_location_id(uint64_t{frame} + 1);
+  for (size_t i = 0, first = 0; i < stack.frames.size(); ++i) {
+    if (profile_.frames[stack.frames[i]].inlined && i + 1 < stack.frames.size()) continue;
+    sample.add_location_id(location_of(std::span(stack.frames).subspan(first, i + 1 - first)));
+    first = i + 1;
+  }
   if (stack.frames.empty()) sample.add_location_id(no_stack_location_);
   if (lacks_truncated_root(profile_, stack)) sample.add_location_id(truncated_location_);
   for (const uint64_t value : {row.count, row.total_ns(), row.blocked_ns, row.run_queue_ns})

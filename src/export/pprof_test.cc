@@ -23,10 +23,20 @@ using testing::StartsWith;
 std::string describe(const pprof_file::Profile& file) {
   std::string out;
   const auto text = [&](int64_t i) { return file.string_table(static_cast<int>(i)); };
+  // Inlined functions first.
+  const auto lines = [&](const pprof_file::Location& location) {
+    std::string names;
+    for (const auto& line : location.line()) {
+      const auto& function = file.function(static_cast<int>(line.function_id() - 1));
+      names += (names.empty() ? "" : " in ") + text(function.name());
+      if (line.line() != 0)
+        names += " at " + text(function.filename()) + ":" + std::to_string(line.line());
+    }
+    return names;
+  };
   const auto name = [&](uint64_t location) {
     for (const auto& l : file.location())
-      if (l.id() == location)
-        return text(file.function(static_cast<int>(l.line(0).function_id() - 1)).name());
+      if (l.id() == location) return lines(l);
     return std::string("?");
   };
   for (const auto& sample : file.sample()) {
@@ -46,6 +56,13 @@ std::string describe(const pprof_file::Profile& file) {
 
 TEST(Pprof, LooksLikeTheGoldenFile) {
   expect_golden("small.pprof.txt", describe(read_pprof(pprof(small_profile()).value())));
+}
+
+TEST(Pprof, PutsInlinedFunctionsIntoTheLocationThatHoldsThem) {
+  const pprof_file::Profile file = read_pprof(pprof(small_profile_with_source()).value());
+  expect_golden("small.source.pprof.txt", describe(file));
+  EXPECT_TRUE(file.mapping(0).has_line_numbers() && file.mapping(0).has_inline_frames());
+  EXPECT_EQ(pprof_sums(file), pprof_sums(read_pprof(pprof(small_profile()).value())));
 }
 
 TEST(Pprof, NamesItsSampleTypesAndTheDefaultOne) {

@@ -1,5 +1,7 @@
 #include "export/small_profile.h"
 
+#include <algorithm>
+
 #include "profile/profile_builder.h"
 
 namespace dwell {
@@ -167,6 +169,41 @@ Profile small_profile() {
                          .start_ns = 106'500 * kMs,
                          .blocked_ns = 3'500 * kMs}};
   return std::move(b).finish();
+}
+
+Profile small_profile_with_source() {
+  Profile profile = small_profile();
+  const auto string = [&](const char* text) {
+    profile.strings.emplace_back(text);
+    return static_cast<StringId>(profile.strings.size() - 1);
+  };
+  const StringId source = string("/src/server/loop.c"), header = string("/src/server/wait; 2.h");
+  const auto loop = static_cast<uint32_t>(std::ranges::find_if(profile.frames,
+                                                               [&](const Frame& f) {
+                                                                 return profile.text(f.function) ==
+                                                                        "event_loop(int; char)";
+                                                               }) -
+                                          profile.frames.begin());
+  profile.frames[loop].file = source;
+  profile.frames[loop].line = 120;
+  const auto inlined = [&](const char* name, uint32_t line) {
+    Frame frame = profile.frames[loop];
+    frame.function = string(name);
+    frame.symbol = 0;
+    frame.offset = 0;
+    frame.how = Resolution::kDebugFile;
+    frame.inlined = true;
+    frame.file = header;
+    frame.line = line;
+    profile.frames.push_back(frame);
+    return static_cast<uint32_t>(profile.frames.size() - 1);
+  };
+  const uint32_t inner = inlined("poll_once", 7), outer = inlined("poll_all<4>", 31);
+  for (Stack& stack : profile.stacks) {
+    const auto at = std::ranges::find(stack.frames, loop);
+    if (at != stack.frames.end()) stack.frames.insert(at, {inner, outer});
+  }
+  return profile;
 }
 
 }  // namespace dwell

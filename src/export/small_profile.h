@@ -9,4 +9,8 @@ namespace dwell {
 // kernel thread. 10 s window, books that balance.
 Profile small_profile();
 
+// The same after `dwell report --lines --inline`: the server's event loop is known by file and
+// line, and two functions were inlined into it.
+Profile small_profile_with_source();
+
 }  // namespace dwell

@@ -14,7 +14,10 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(Table, LooksLikeTheGoldenFile) { expect_golden("small.table.txt", table(small_profile())); }
+TEST(Table, LooksLikeTheGoldenFile) {
+  expect_golden("small.table.txt", table(small_profile()));
+  expect_golden("small.source.table.txt", table(small_profile_with_source()));
+}
 
 TEST(Table, JoinsThreadsThatWaitForTheSame) {
   const std::vector<WaitGroup> groups = group_by_wait(small_profile(), View::kOffCpu);

@@ -56,7 +56,8 @@ struct StackLine {
 
 StackLine stack_line(const Profile& profile, uint32_t index, size_t times, size_t width) {
   const Frame& frame = profile.frames[index];
-  const std::string repeated = times > 1 ? fmt::format(" (x {})", times) : "";
+  const std::string repeated =
+      (frame.inlined ? " (inlined)" : "") + (times > 1 ? fmt::format(" (x {})", times) : "");
   StackLine line;
   line.kernel = frame.kind == FrameKind::kKernel;
   if (frame.kind == FrameKind::kUser && frame.function != 0)

@@ -17,9 +17,9 @@ const char* word(const std::array<const char*, N>& words, auto value) {
 
 constexpr std::array kModuleKinds = {"unknown",   "file", "deleted", "memfd",         "vdso",
                                      "anonymous", "jit",  "kernel",  "kernel-module", "bpf"};
-constexpr std::array kResolutions = {"none",       "symtab",     "dynsym",   "minidebuginfo",
-                                     "debug-file", "perf-map",   "kallsyms", "plt",
-                                     "gopclntab",  "placeholder"};
+constexpr std::array kResolutions = {"none",       "symtab",      "dynsym",   "minidebuginfo",
+                                     "debug-file", "perf-map",    "kallsyms", "plt",
+                                     "gopclntab",  "placeholder", "jitdump"};
 constexpr std::array kFrameKinds = {"user", "kernel", "placeholder"};
 constexpr std::array kThreadEnds = {"alive", "exited", "executed", "renamed"};
 constexpr std::array kViews = {"off_cpu", "blocked", "run_queue"};
@@ -44,6 +44,14 @@ std::string_view module_text(const Profile& profile, const Module& module) {
 }
 
 std::string frame_text(const Profile& profile, const Frame& frame) {
+  std::string text = frame_name(profile, frame);
+  if (frame.line == 0) return text;
+  const std::string_view path = profile.text(frame.file);
+  text += fmt::format(" ({}:{})", path.substr(path.rfind('/') + 1), frame.line);
+  return text;
+}
+
+std::string frame_name(const Profile& profile, const Frame& frame) {
   const std::string& function = profile.text(frame.function);
   if (!function.empty()) return function;
   if (frame.kind == FrameKind::kPlaceholder) return "[unknown]";

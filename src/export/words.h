@@ -10,8 +10,11 @@
 
 namespace dwell {
 
-// Text to show for a frame, never empty: its function, or module+0xaddress. Raw bytes: the caller
+// What a frame is called, never empty: its function, or module+0xaddress. Raw bytes: the caller
 // escapes.
+std::string frame_name(const Profile& profile, const Frame& frame);
+// Text to show for it: its name and, where it is known, "(file.c:12)" with the last part of the
+// path.
 std::string frame_text(const Profile& profile, const Frame& frame);
 // Last component of the path; "" if there is no module.
 std::string_view module_text(const Profile& profile, const Module& module);

@@ -162,8 +162,7 @@ Status DocumentReader::read_frames() {
                 .address = f.address(i),
                 .offset = f.offset(i)};
     if (!is_string(frame.function) || !is_string(frame.symbol) ||
-        frame.module >= out_.modules.size() ||
-        !to_enum(f.how(i), Resolution::kPlaceholder, frame.how) ||
+        frame.module >= out_.modules.size() || !to_enum(f.how(i), kResolutionLast, frame.how) ||
         !to_enum(f.kind(i), FrameKind::kPlaceholder, frame.kind))
       return damaged(fmt::format("frame {}", i));
     out_.frames.push_back(frame);

@@ -39,6 +39,10 @@ struct Frame {
   uint64_t offset = 0;  // of the address in the function, bytes
   Resolution how = Resolution::kNone;
   FrameKind kind = FrameKind::kUser;
+  // Only where `dwell report` looked them up (src/cli/source_lines.h): no file holds them.
+  bool inlined = false;  // the compiler put the function into its caller, the next frame
+  uint32_t line = 0;     // 0: unknown
+  StringId file = 0;     // path of the source as the compiler noted it
 };
 
 struct Stack {

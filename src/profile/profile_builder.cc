@@ -19,7 +19,7 @@ auto key_of(const Row& row) {
 
 auto key_of(const Frame& frame) {
   return std::tuple(frame.function, frame.symbol, frame.module, frame.address, frame.offset,
-                    frame.how, frame.kind);
+                    frame.how, frame.kind, frame.inlined, frame.line, frame.file);
 }
 
 void merge(Row& into, const Row& row) {
@@ -75,9 +75,9 @@ uint32_t ProfileBuilder::module(std::string_view path, std::string_view build_id
 
 uint32_t ProfileBuilder::frame(const Frame& frame) {
   const uint64_t words[] = {uint64_t{frame.function} << 32 | frame.symbol,
-                            uint64_t{frame.module} << 32 | static_cast<uint64_t>(frame.how) << 8 |
-                                static_cast<uint64_t>(frame.kind),
-                            frame.address, frame.offset};
+                            uint64_t{frame.module} << 32 | static_cast<uint64_t>(frame.how) << 16 |
+                                static_cast<uint64_t>(frame.kind) << 8 | uint64_t{frame.inlined},
+                            uint64_t{frame.file} << 32 | frame.line, frame.address, frame.offset};
   const uint32_t next = size_of(profile_.frames);
   const uint32_t index = frames_.find_or_insert(hash(words, sizeof words), next, [&](uint32_t i) {
     return key_of(profile_.frames[i]) == key_of(frame);

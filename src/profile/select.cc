@@ -87,6 +87,7 @@ class Copier {
       Frame frame = from_.frames[index];
       frame.function = string(frame.function);
       frame.symbol = string(frame.symbol);
+      frame.file = string(frame.file);
       frame.module = module(frame.module);
       frames_[index] = to_.frame(frame);
     }

@@ -13,11 +13,6 @@ namespace {
 
 constexpr uint64_t kLinkMax = 4096;
 
-std::string build_id_path(const std::string& debug_dir, const std::string& build_id) {
-  return fmt::format("{}/.build-id/{}/{}.debug", debug_dir, build_id.substr(0, 2),
-                     build_id.substr(2));
-}
-
 // Directories were moved below /usr after many debug packages had been laid out.
 std::vector<std::string> link_paths(const std::string& directory, const std::string& name,
                                     const std::string& debug_dir) {
@@ -89,6 +84,11 @@ bool try_paths(const std::vector<std::string>& paths, const ElfFile& elf, const 
 }
 
 }  // namespace
+
+std::string build_id_path(const std::string& debug_dir, const std::string& build_id) {
+  return fmt::format("{}/.build-id/{}/{}.debug", debug_dir, build_id.substr(0, 2),
+                     build_id.substr(2));
+}
 
 std::optional<DebugLink> parse_debug_link(std::string_view section) {
   const size_t end = section.find('\0');

@@ -31,6 +31,9 @@ struct DebugSearch {
 // `elf` has its sections read; `path` is where it lies, inside its root.
 DebugSearch find_debug_file(const ElfFile& elf, const std::string& path, const DebugPlaces& places);
 
+// Where the debug file of that build id lies.
+std::string build_id_path(const std::string& debug_dir, const std::string& build_id);
+
 // Name and checksum in a .gnu_debuglink section; nothing if malformed or if the name has a slash.
 struct DebugLink {
   std::string name;

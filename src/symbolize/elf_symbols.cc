@@ -51,35 +51,73 @@ bool is_label_only(std::string_view name) {
   return name.empty() || name.starts_with('$') || name.starts_with(".L");
 }
 
-// Reads names in order of their offset through a sliding window, so that a table of a gigabyte
-// costs one pass and a megabyte of memory.
-class NameReader {
+// Reads a section in order of offset through a sliding window, so that a table of a gigabyte costs
+// one pass and a megabyte of memory.
+class SectionWindow {
  public:
-  NameReader(const ElfFile& elf, const Section& strings) : elf_(elf), strings_(strings) {}
+  SectionWindow(const ElfFile& elf, const Section& section) : elf_(elf), section_(section) {}
 
-  // The zero-ended string at `offset`, cut at kNameMax; "" if there is none. Offsets must rise.
-  std::string_view at(uint64_t offset) {
-    if (offset >= strings_.bytes) return {};
-    const uint64_t wanted = std::min<uint64_t>(SymbolCollector::kNameMax, strings_.bytes - offset);
+  // `wanted` bytes at `offset`, fewer at the end of the section. Offsets must rise.
+  std::string_view at(uint64_t offset, uint64_t wanted) {
+    if (offset >= section_.bytes || section_.type == SHT_NOBITS) return {};
+    wanted = std::min(wanted, section_.bytes - offset);
     if (offset < start_ || offset + wanted > start_ + window_.size()) fill(offset);
     if (offset < start_ || offset - start_ >= window_.size()) return {};
-    const char* text = window_.data() + (offset - start_);
-    const size_t limit = std::min<size_t>(wanted, window_.size() - (offset - start_));
-    return {text, strnlen(text, limit)};
+    return std::string_view(window_).substr(offset - start_, wanted);
   }
 
  private:
   void fill(uint64_t offset) {
     start_ = offset;
-    window_.resize(std::min(kWindowBytes, strings_.bytes - offset));
-    if (!elf_.bytes().read(strings_.offset + offset, window_.data(), window_.size()))
+    window_.resize(std::min(kWindowBytes, section_.bytes - offset));
+    if (!elf_.bytes().read(section_.offset + offset, window_.data(), window_.size()))
       window_.clear();
   }
   const ElfFile& elf_;
-  const Section& strings_;
+  const Section& section_;
   uint64_t start_ = 0;
   std::string window_;
 };
+
+class NameReader {
+ public:
+  NameReader(const ElfFile& elf, const Section& strings) : window_(elf, strings) {}
+
+  // The zero-ended string at `offset`, cut at kNameMax; "" if there is none. Offsets must rise.
+  std::string_view at(uint64_t offset) {
+    const std::string_view text = window_.at(offset, SymbolCollector::kNameMax);
+    return text.substr(0, std::min(text.find('\0'), text.size()));
+  }
+
+ private:
+  SectionWindow window_;
+};
+
+// A stub of the PLT, and the symbol that its relocation names.
+struct Stub {
+  uint64_t address = 0;
+  uint64_t symbol = 0;  // later: where its name stands
+};
+
+// The stubs in order of their symbols; empty if the file has none that can be told.
+std::vector<Stub> stubs_of(const ElfFile& elf) {
+  constexpr uint64_t kStubBytes = SymbolCollector::kStubBytes;
+  constexpr uint64_t kRelocationsMax = uint64_t{16} << 20;
+  const Section* relocations = elf.section(".rela.plt");
+  const Section* stubs = elf.section(".plt.sec");
+  const uint64_t skipped = stubs == nullptr ? kStubBytes : 0;  // .plt begins with the resolver stub
+  if (stubs == nullptr) stubs = elf.section(".plt");
+  if (elf.machine() != EM_X86_64 || !elf.is_64() || !relocations || !stubs) return {};
+  const auto rela = elf.section_bytes(*relocations, kRelocationsMax);
+  std::vector<Stub> all;
+  for (size_t i = 0; rela && (i + 1) * sizeof(Elf64_Rela) <= rela->size(); ++i) {
+    Elf64_Rela entry;
+    std::memcpy(&entry, rela->data() + i * sizeof(entry), sizeof(entry));
+    all.push_back({stubs->address + skipped + i * kStubBytes, ELF64_R_SYM(entry.r_info)});
+  }
+  std::ranges::sort(all, {}, &Stub::symbol);
+  return all;
+}
 
 }  // namespace
 
@@ -106,8 +144,13 @@ Result<size_t> SymbolCollector::add_table(const ElfFile& elf, uint32_t section_t
   std::vector<Symbol> found;
   DWELL_TRY(read_symbols(elf, *table, how, found));
   DWELL_TRY(read_names(elf, *table, found));
-  symbols_.insert(symbols_.end(), found.begin(), found.end());
-  return found.size();
+  const size_t count = found.size();
+  if (symbols_.empty()) {
+    symbols_ = std::move(found);
+  } else {
+    symbols_.insert(symbols_.end(), found.begin(), found.end());
+  }
+  return count;
 }
 
 Status SymbolCollector::read_symbols(const ElfFile& elf, const Section& table, Resolution how,
@@ -150,6 +193,7 @@ Status SymbolCollector::read_names(const ElfFile& elf, const Section& table,
         fmt::format("the string table is absent or larger than {} bytes", kNameTableMax));
   std::ranges::sort(symbols, {}, &Symbol::name);
   NameReader reader(elf, strings);
+  names_.reserve(std::min<uint64_t>(strings.bytes, memory_max_));
   // The last name copied: a later symbol may point into it (shared suffixes).
   uint64_t copied_start = 0, copied_end = 0;
   uint32_t copied_to = 0;
@@ -170,33 +214,29 @@ Status SymbolCollector::read_names(const ElfFile& elf, const Section& table,
   return {};
 }
 
+Status SymbolCollector::add_function(uint64_t address, uint64_t bytes, std::string_view name,
+                                     Resolution how) {
+  if (!in_text(address)) return {};
+  DWELL_TRY(check_memory(1));
+  symbols_.push_back({address, bytes, 0, names_.add(name), Binding::kGlobal, true, how});
+  return {};
+}
+
 void SymbolCollector::add_plt(const ElfFile& elf) {
-  constexpr uint64_t kStubBytes = 16;
-  const Section* relocations = elf.section(".rela.plt");
   const Section* dynamic = elf.section_of_type(SHT_DYNSYM);
-  const Section* stubs = elf.section(".plt.sec");
-  const uint64_t skipped = stubs == nullptr ? kStubBytes : 0;  // .plt begins with the resolver stub
-  if (stubs == nullptr) stubs = elf.section(".plt");
-  if (elf.machine() != EM_X86_64 || !elf.is_64() || !relocations || !dynamic || !stubs) return;
-  if (dynamic->link >= elf.sections().size()) return;
-  constexpr uint64_t kPltMax = uint64_t{16} << 20;
-  const auto rela = elf.section_bytes(*relocations, kPltMax);
-  const auto table = elf.section_bytes(*dynamic, kPltMax);
-  const auto strings = elf.section_bytes(elf.sections()[dynamic->link], kPltMax);
-  if (!rela || !table || !strings) return;
-  for (size_t i = 0; (i + 1) * sizeof(Elf64_Rela) <= rela->size(); ++i) {
-    Elf64_Rela entry;
-    std::memcpy(&entry, rela->data() + i * sizeof(entry), sizeof(entry));
-    const uint64_t at = uint64_t{ELF64_R_SYM(entry.r_info)} * sizeof(Elf64_Sym);
-    const uint64_t stub = stubs->address + skipped + i * kStubBytes;
-    if (at + sizeof(Elf64_Sym) > table->size() || !in_text(stub)) continue;
-    const RawSymbol symbol = raw<Elf64_Sym>(table->data() + at);
-    if (symbol.name == 0 || symbol.name >= strings->size()) continue;
-    const char* name = strings->data() + symbol.name;
-    const std::string_view target(
-        name, strnlen(name, std::min<size_t>(kNameMax, strings->size() - symbol.name)));
-    if (target.empty() || !check_memory(1)) continue;
-    symbols_.push_back({stub, kStubBytes, 0, names_.add(std::string(target) + "@plt"),
+  if (dynamic == nullptr || dynamic->link >= elf.sections().size()) return;
+  std::vector<Stub> stubs = stubs_of(elf);
+  SectionWindow symbols(elf, *dynamic);
+  for (Stub& stub : stubs) {
+    const std::string_view at = symbols.at(stub.symbol * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
+    stub.symbol = at.size() == sizeof(Elf64_Sym) ? raw<Elf64_Sym>(at.data()).name : 0;
+  }
+  std::ranges::sort(stubs, {}, &Stub::symbol);
+  NameReader names(elf, elf.sections()[dynamic->link]);
+  for (const Stub& stub : stubs) {
+    const std::string_view target = stub.symbol == 0 ? std::string_view() : names.at(stub.symbol);
+    if (target.empty() || !in_text(stub.address) || !check_memory(1)) continue;
+    symbols_.push_back({stub.address, kStubBytes, 0, names_.add(std::string(target) + "@plt"),
                         Binding::kLocal, true, Resolution::kPlt});
   }
 }

@@ -1,9 +1,11 @@
-// Collects the functions of an ELF file from .symtab, .dynsym and the PLT, within a memory budget.
+// Collects the functions of an ELF file from .symtab, .dynsym, the PLT and Go's own table, within a
+// memory budget.
 // Called by the object table, once per object: for the file itself, its debug file or the ELF file
 // inside .gnu_debugdata.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -16,6 +18,7 @@ class SymbolCollector {
  public:
   static constexpr uint64_t kNameTableMax = uint64_t{1} << 30;
   static constexpr size_t kNameMax = 64 << 10;  // longer names are cut
+  static constexpr uint64_t kStubBytes = 16;    // of the PLT
 
   // `segments` are those of the file that runs; a debug file's own may be junk.
   SymbolCollector(std::vector<LoadSegment> segments, size_t memory_max)
@@ -24,6 +27,8 @@ class SymbolCollector {
   // Adds the functions of the section of that type (SHT_SYMTAB or SHT_DYNSYM) and returns how many
   // there were; 0 without such a section. `elf` has its sections read.
   Result<size_t> add_table(const ElfFile& elf, uint32_t section_type, Resolution how);
+  // A function that another table names; left out if it lies outside the executable segments.
+  Status add_function(uint64_t address, uint64_t bytes, std::string_view name, Resolution how);
   // Names the stubs of .plt and .plt.sec after the function they jump to (x86-64 only).
   void add_plt(const ElfFile& elf);
 

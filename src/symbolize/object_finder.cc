@@ -9,6 +9,10 @@ namespace dwell::symbolize {
 namespace {
 
 constexpr uint64_t kHighest32BitEnd = uint64_t{1} << 32;
+// Where x86-64 kernels put the page of uprobes: the last one of the address space
+// (__create_xol_area, kernel/events/uprobes.c).
+constexpr uint64_t kUprobesStart = 0x7fffffffe000;
+constexpr uint64_t kUprobesEnd = 0x7ffffffff000;
 
 // A moment of CLOCK_MONOTONIC on the wall clock, which file times are in.
 int64_t unix_time_of(uint64_t monotonic_ns) {
@@ -75,7 +79,9 @@ ObjectId ObjectFinder::find(Image& image, Mapping& mapping, const LiveProcess* p
   } else if (path == "[vsyscall]") {
     mapping.object = objects_.add_named(path, ModuleKind::kVdso);
     objects_.set_excuse(mapping.object, {"the vsyscall page has no symbols", ""});
-  } else if (path == "[uprobes]" || path == "[heap]" || path == "[stack]") {
+  } else if (path == "[uprobes]") {
+    mapping.object = uprobes();
+  } else if (path == "[heap]" || path == "[stack]") {
     mapping.object = objects_.add_named(path, ModuleKind::kAnonymous);
     objects_.set_excuse(mapping.object, {"code outside any file", ""});
   } else if (is_anonymous(*mapping.backing)) {
@@ -86,6 +92,17 @@ ObjectId ObjectFinder::find(Image& image, Mapping& mapping, const LiveProcess* p
     return id;
   }
   return mapping.object;
+}
+
+ObjectId ObjectFinder::find_unmapped(uint64_t address) {
+  return address >= kUprobesStart && address < kUprobesEnd ? uprobes() : 0;
+}
+
+ObjectId ObjectFinder::uprobes() {
+  const ObjectId id = objects_.add_named("[uprobes]", ModuleKind::kAnonymous);
+  objects_.set_excuse(id, {"a uretprobe has taken the place of the return address",
+                           "remove the probe for whole stacks"});
+  return id;
 }
 
 ObjectId ObjectFinder::anonymous(Image& image) {

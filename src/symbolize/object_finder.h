@@ -24,6 +24,9 @@ class ObjectFinder {
 
   // Notes it in mapping.object, but for anonymous code. `process` is nullptr once it has ended.
   ObjectId find(Image& image, Mapping& mapping, const LiveProcess* process);
+  // Of an address in no mapping that was seen: the unknown object, or the kernel's page of probes,
+  // which appears in a process without an event.
+  ObjectId find_unmapped(uint64_t address);
   // The object of a file that was identified before, if its backing tells it apart for certain.
   std::optional<ObjectId> seen(const Backing& backing) const;
 
@@ -34,6 +37,7 @@ class ObjectFinder {
   ObjectId find_file(Image& image, Mapping& mapping, const LiveProcess* process);
   ObjectId find_vdso(const Mapping& mapping, const LiveProcess* process);
   ObjectId anonymous(Image& image);
+  ObjectId uprobes();
   std::optional<ObjectId> open_mapped(const Image& image, const Mapping& mapping,
                                       const LiveProcess& process);
   std::optional<ObjectId> open_program(const Image& image, const Mapping& mapping,

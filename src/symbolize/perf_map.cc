@@ -1,6 +1,5 @@
 #include "symbolize/perf_map.h"
 
-#include <algorithm>
 #include <charconv>
 
 namespace dwell::symbolize {
@@ -20,6 +19,7 @@ std::optional<uint64_t> take_hex(std::string_view& rest) {
 }  // namespace
 
 void PerfMap::append(std::string_view text) {
+  read_bytes_ += text.size();
   while (!text.empty()) {
     const size_t end = text.find('\n');
     const std::string_view piece = text.substr(0, end);
@@ -41,48 +41,7 @@ void PerfMap::add_line(std::string_view line) {
   const auto start = take_hex(line);
   const auto bytes = start ? take_hex(line) : std::nullopt;
   if (!bytes || *bytes == 0 || *bytes > UINT64_MAX - *start) return;
-  add(*start, *start + *bytes, line);
-}
-
-uint32_t PerfMap::add_name(std::string_view name) {
-  const auto offset = static_cast<uint32_t>(names_.size());
-  for (const char c : name)
-    if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) names_ += c;
-  names_ += '\0';
-  return offset;
-}
-
-void PerfMap::add(uint64_t start, uint64_t end, std::string_view name) {
-  if (entries_.size() >= kEntriesMax || names_.size() + name.size() >= kNamesMax) {
-    full_ = true;
-    return;
-  }
-  auto at = entries_.lower_bound(start);
-  if (at != entries_.begin()) {
-    const auto before = std::prev(at);
-    const Entry old = before->second;
-    if (old.end > end) entries_.emplace(end, old);
-    if (old.end > start) before->second.end = start;
-    at = std::next(before);
-  }
-  while (at != entries_.end() && at->first < end) {
-    const Entry old = at->second;
-    at = entries_.erase(at);
-    if (old.end > end) {
-      entries_.emplace(end, old);
-      break;
-    }
-  }
-  entries_[start] = {end, add_name(name), start};
-}
-
-std::optional<PerfMap::Match> PerfMap::find(uint64_t address) const {
-  auto after = entries_.upper_bound(address);
-  if (after == entries_.begin()) return std::nullopt;
-  const Entry& entry = std::prev(after)->second;
-  const std::string_view name = names_.c_str() + entry.name;
-  if (address >= entry.end || name.empty()) return std::nullopt;
-  return Match{name, entry.address};
+  if (const auto name = code_.add_name(line)) code_.add(*start, *start + *bytes, *name);
 }
 
 }  // namespace dwell::symbolize

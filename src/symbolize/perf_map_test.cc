@@ -75,7 +75,7 @@ TEST(PerfMapTest, StopsAtItsBound) {
   for (uint64_t i = 0; i < 2000 && !map.full(); ++i)
     map.append(std::to_string(100000 + i * 16) + " 10 " + long_name + "\n");
   EXPECT_TRUE(map.full());
-  EXPECT_LE(map.memory_bytes(), PerfMap::kNamesMax + (1u << 20));
+  EXPECT_LE(map.memory_bytes(), CodeRanges::kNamesMax + (1u << 20));
 }
 
 }  // namespace

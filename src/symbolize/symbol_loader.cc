@@ -6,6 +6,7 @@
 
 #include "symbolize/debug_file.h"
 #include "symbolize/elf_symbols.h"
+#include "symbolize/go_functions.h"
 #include "symbolize/mini_debug.h"
 
 namespace dwell::symbolize {
@@ -67,7 +68,8 @@ LoadedSymbols load_symbols(FileBytes bytes, const std::string& path, const Debug
   Sources sources;
   const bool full = sources.gave(collector.add_table(*elf, SHT_SYMTAB, Resolution::kSymtab)) ||
                     sources.gave(add_debug_file(*elf, path, places, collector));
-  const bool locals = full || sources.gave(add_mini_debug(*elf, collector));
+  const bool go = !full && sources.gave(add_go_functions(*elf, collector));
+  const bool locals = full || sources.gave(add_mini_debug(*elf, collector)) || go;
   // A full table names all that .dynsym does, and in large libraries .dynsym is as large.
   if (!full) sources.gave(collector.add_table(*elf, SHT_DYNSYM, Resolution::kDynsym));
   collector.add_plt(*elf);

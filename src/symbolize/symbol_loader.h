@@ -1,6 +1,6 @@
 // Where the names of one ELF file come from, best first: its .symtab; the .symtab of its separate
-// debug file; its .gnu_debugdata together with its .dynsym. Called by the object table, once per
-// file.
+// debug file; Go's pclntab, its .gnu_debugdata and its .dynsym together. Called by the object
+// table, once per file.
 #pragma once
 
 #include <memory>

@@ -35,6 +35,8 @@ class SymbolNames {
  public:
   std::string_view at(uint32_t offset) const { return bytes_.c_str() + offset; }
   uint32_t add(std::string_view name);
+  // Room for so many more bytes: memory that is not written costs nothing, growing by halves does.
+  void reserve(size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
   size_t size() const { return bytes_.size(); }
 
  private:

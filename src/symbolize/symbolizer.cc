@@ -216,7 +216,8 @@ LocationId SystemSymbolizer::locate_user(const ProcessKey& process, uint64_t ip,
     maps_.read_maps(process, image);
     mapping = image.mappings->find(probe, time_ns);
   }
-  if (mapping == nullptr) return intern({0, return_address, FrameKind::kUser, ip});
+  if (mapping == nullptr)
+    return intern({finder_.find_unmapped(ip), return_address, FrameKind::kUser, ip});
   const ObjectId object = object_of(process, image, *mapping);
   if (objects_.is_addressed_by_ip(object))
     return intern({object, return_address, FrameKind::kUser, ip});
@@ -265,7 +266,7 @@ void SystemSymbolizer::set_name(std::string_view symbol, uint64_t start, Resolut
 
 void SystemSymbolizer::name_jit(const Location& location, FrameInfo& frame) {
   const auto match = jit_.find(location.object, location.lookup_address());
-  if (match) set_name(match->name, match->address, Resolution::kPerfMap, frame);
+  if (match) set_name(match->code.name, match->code.address, match->how, frame);
 }
 
 void SystemSymbolizer::name_user(const Location& location, FrameInfo& frame) {

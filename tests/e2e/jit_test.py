@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import shutil
 import subprocess
 
 from dwell_e2e import DWELL, Gated, Recorder, check, finish, json_lines, load, out, program, record_command, run
@@ -11,8 +12,8 @@ from truth import check_conservation
 NAME = "jit blob::run(int)"
 
 
-def blob_names(profile, **which):
-    return {f["name"] for r in profile.rows(cause={"clock_nanosleep"}, **which) for f in profile.frames(r) if f["how"] == "perf-map"}
+def blob_names(profile, how="perf-map", **which):
+    return {f["name"] for r in profile.rows(cause={"clock_nanosleep"}, **which) for f in profile.frames(r) if f["how"] == how}
 
 
 def forget_maps():
@@ -64,6 +65,22 @@ for kind in ("fifo", "symlink", "endless", "none"):
     check(names <= {NAME}, f"a map that is {kind}: {names or 'no name'}; memory {profile.document['cost']['user_memory_bytes'] / 1e6:.0f} MB")
     frames = {f["name"] for r in naps for f in profile.frames(r)}
     check("called_by_blob" in frames and "call_blob" in frames, f"a map that is {kind}: the frames around the blob have their names")
+
+for kind in ("dump", "dump-endless"):
+    profile, truth, _ = record_command([program("jit"), "--map-kind", kind])
+    for line in truth:
+        names = blob_names(profile, "jitdump", name=line["name"])
+        check(names == {NAME}, f"a jit{kind}: {line['name']}: {names}")
+    check_conservation(profile, f"a jit{kind}: ")
+
+# Node writes one; its functions are compiled code then, or copies of its interpreter that have their names.
+if shutil.which("node"):
+    script = "function napInJs(ms) { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms); } for (let i = 0; i < 40; ++i) napInJs(5);"
+    profile, _, _ = record_command(["node", "--perf-prof", "--perf-prof-delete-file", "--interpreted-frames-native-stack", "-e", script])
+    dumped = [f["name"] for f in profile.document["frames"] if f["how"] == "jitdump"]
+    check(any("napInJs" in name for name in dumped), f"node's jitdump names its functions: {len(dumped)} names, as {dumped[:3]}")
+else:
+    print("node is not installed: no jitdump of a real compiler here")
 
 profile, truth, _ = record_command([program("jit"), "--map", "</script><b>;x\x1b[31m\x7f" + "y" * 50000])
 names = blob_names(profile)

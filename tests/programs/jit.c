@@ -1,7 +1,8 @@
 // Code without a file: a page of machine code that naps, named in /tmp/perf-PID.map as JIT
 // compilers do. Two threads run it. `--map TEXT` writes TEXT after the address and size instead of
 // `jit blob::run(int)`; `--map-kind` makes the map a fifo, a symlink, an endless file or none at
-// all. usage: jit [--waits N] [--map TEXT] [--map-kind KIND] [--gate]
+// all, or a jitdump (`dump`, `dump-endless`).
+// usage: jit [--waits N] [--map TEXT] [--map-kind KIND] [--gate]
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -31,9 +32,40 @@ static void* run(void* name) {
   return NULL;
 }
 
+// A jit-PID.dump: the code is loaded elsewhere under the given name, then moved to where it runs.
+// One page of the file stays mapped executable, by which profilers find it.
+static void write_dump(const char* kind, const char* text) {
+  char path[64];
+  uint32_t pid = (uint32_t)getpid(), size = (uint32_t)(strlen(text) + 1 + sizeof kStub);
+  uint64_t at = (uintptr_t)blob, elsewhere = at + (1 << 20), index = 7;
+  uint32_t header[] = {0x4a695444, 1, 40, 62 /* x86-64 */, 0, pid, 0, 0, 0, 0};
+  uint32_t load[] = {0, 16 + 40 + size, 0, 0, pid, pid};
+  uint64_t load_places[] = {elsewhere, elsewhere, sizeof kStub, index};
+  uint32_t move[] = {1, 16 + 48, 0, 0, pid, pid};
+  uint64_t move_places[] = {at, elsewhere, at, sizeof kStub, index};
+  snprintf(path, sizeof path, "/tmp/jit-%d.dump", getpid());
+  unlink(path);
+  FILE* dump = fopen(path, "w+");
+  if (!dump) die(path);
+  fwrite(header, sizeof header, 1, dump);
+  fwrite(load, sizeof load, 1, dump);
+  fwrite(load_places, sizeof load_places, 1, dump);
+  fwrite(text, strlen(text) + 1, 1, dump);
+  fwrite(kStub, sizeof kStub, 1, dump);
+  fwrite(move, sizeof move, 1, dump);
+  fwrite(move_places, sizeof move_places, 1, dump);
+  fflush(dump);
+  if (!strcmp(kind, "dump-endless") && truncate(path, 1L << 40) && truncate(path, 1L << 33))
+    die("truncate");
+  if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0) == MAP_FAILED)
+    die("mmap");
+  unlink(path);  // what is mapped can be read all the same
+}
+
 static void write_map(const char* path, const char* kind, const char* text) {
   FILE* map;
   if (!strcmp(kind, "none")) return;
+  if (!strncmp(kind, "dump", 4)) return write_dump(kind, text);
   if (!strcmp(kind, "fifo")) {
     if (mkfifo(path, 0600)) die(path);
     return;

@@ -12,6 +12,7 @@ const kResolutionText: Record<string, string> = {
   'perf-map': 'JIT map (/tmp/perf-PID.map)',
   'kallsyms': 'kernel symbols (/proc/kallsyms)',
   'plt': 'PLT stub',
+  'jitdump': 'JIT dump (jit-PID.dump)',
   'gopclntab': 'Go line table (.gopclntab)',
   'placeholder': 'no address: a placeholder for what could not be recorded',
 };
@@ -49,6 +50,10 @@ function frameFacts(model: Model, label: number): Fact[] {
   if (frame.symbol && frame.symbol !== frame.name) {
     facts.push({name: 'Symbol', value: visibleName(frame.symbol, 200)});
   }
+  if (frame.line) {
+    facts.push({name: 'Source', value: visibleName(`${frame.file ?? ''}:${frame.line}`, 200)});
+  }
+  if (frame.inlined) facts.push({name: 'Inlined', value: 'into its caller'});
   facts.push({name: 'Name from', value: resolutionText(frame.how)});
   return facts;
 }

@@ -22,6 +22,9 @@ export interface FrameEntry {
   offset: number;
   how: string;
   kind: FrameKind;
+  file?: string; // of reports with --lines, where it is known
+  line?: number;
+  inlined?: boolean; // into the next frame
 }
 export interface StackEntry {
   frames: number[]; // leaf first: kernel frames, then user frames

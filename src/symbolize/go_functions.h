@@ -1,0 +1,18 @@
+// Names of a Go program that was stripped: finds its pclntab and where its text begins.
+// Called by the symbol loader for files without a symbol table.
+#pragma once
+
+#include "base/result.h"
+#include "symbolize/elf_file.h"
+#include "symbolize/elf_symbols.h"
+
+namespace dwell::symbolize {
+
+constexpr uint64_t kPclntabMax = uint64_t{192} << 20;  // a section that holds the table
+constexpr uint64_t kGoRelocationsMax = uint64_t{64} << 20;
+
+// Adds the functions and returns how many there were; 0 if it is no Go program. `elf` has its
+// sections read.
+Result<size_t> add_go_functions(const ElfFile& elf, SymbolCollector& collector);
+
+}  // namespace dwell::symbolize
