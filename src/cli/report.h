@@ -20,7 +20,8 @@ struct ReportOptions {
   std::string pprof;
   std::string json;
   std::string html;
-  bool table = false;  // the table as well; without any other output it comes anyway
+  bool table = false;          // the table as well; without any other output it comes anyway
+  bool stacks_health = false;  // instead of the table
   Selection selection;
   View view = View::kOffCpu;
   bool wall = false;     // folded: with running, lost and filtered time
