@@ -41,7 +41,7 @@ void append(std::string& out, const std::vector<T>& array) {
 template <typename T>
 std::vector<T> take(std::string_view& bytes, uint64_t count) {
   std::vector<T> array(count);
-  std::memcpy(array.data(), bytes.data(), count * sizeof(T));
+  if (count > 0) std::memcpy(array.data(), bytes.data(), count * sizeof(T));
   bytes.remove_prefix(count * sizeof(T));
   return array;
 }
