@@ -158,6 +158,7 @@ enum dwell_walk_end {
   DWELL_WALK_COMPAT = 13,       /* 32-bit code */
   DWELL_WALK_END_COUNT = 14,
 };
+enum { DWELL_STEP_WORDS = (DWELL_MAX_FRAMES + 1) / 64 };
 
 /*
  * A stack, sent once through the ring `stacks` when it is first seen; `known_stacks` remembers that
@@ -171,11 +172,14 @@ struct dwell_stack_record {
   __dwell_u64 first_seen_ns;
   __dwell_u16 count; /* frames that follow */
   __dwell_u16 flags;
-  __dwell_u16 end;            /* user: enum dwell_walk_end */
-  __dwell_u16 pointer_frames; /* user: steps of the walk that followed the frame pointer */
+  __dwell_u16 end; /* user: enum dwell_walk_end */
+  __dwell_u16 zero;
+  /* User: bit i tells that the step from frame i to its caller followed the frame pointer, and not
+   * unwind data. */
+  __dwell_u64 pointer_steps[DWELL_STEP_WORDS];
   __dwell_u64 ips[DWELL_MAX_FRAMES + 1];
 };
-enum { DWELL_STACK_RECORD_HEADER_BYTES = 40 };
+enum { DWELL_STACK_RECORD_HEADER_BYTES = 40 + 8 * DWELL_STEP_WORDS };
 
 /*
  * Kernel stacks by signature (docs/kernel-stacks.md). A sleeping thread's stack is known by the

@@ -36,7 +36,7 @@ static always_inline __u32 step(struct scratch* scratch) {
   walk->bp = scratch->chunk[word];
   walk->ip = scratch->chunk[word + 1];
   walk->sp = frame + 16;
-  walk->by_pointer++;
+  note_pointer_step(scratch);
   return walk->ip == 0 ? DWELL_WALK_ROOT_ZERO : keep_frame(scratch);
 }
 

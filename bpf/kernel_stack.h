@@ -45,7 +45,7 @@ static __attribute__((noinline)) __u64 walk_and_remember(struct task_struct* tas
   }
   struct dwell_process_key none = {};
   scratch->stack.process = none;
-  scratch->stack.end = scratch->stack.pointer_frames = 0;
+  scratch->stack.end = 0;
   return remember_stack(scratch, hash, now, DWELL_LOSS_KERNEL_STACKS_FULL, &known);
 }
 
@@ -185,7 +185,7 @@ static always_inline void note_kernel_stack(void* ctx, struct thread_state* stat
   scratch->stack.flags =
       DWELL_STACK_KERNEL | (frames == DWELL_MAX_FRAMES ? DWELL_STACK_TRUNCATED : 0);
   scratch->stack.process = none;
-  scratch->stack.end = scratch->stack.pointer_frames = 0;
+  scratch->stack.end = 0;
   state->kernel_stack =
       remember_stack(scratch, stack_id(hash), now, DWELL_LOSS_KERNEL_STACKS_FULL, &known);
 }

@@ -158,7 +158,7 @@ static always_inline bool leave_stub(struct task_struct* other, struct scratch* 
   walk->chunk_start = 0;
   walk->sp += 8;
   walk->ip = caller;
-  walk->by_pointer++;
+  note_pointer_step(scratch);
   return true;
 }
 
@@ -195,7 +195,7 @@ static always_inline __u32 follow_pointer(struct task_struct* other, struct scra
   walk->sp = frame + 16;
   walk->ip = caller;
   walk->is_return = 1;
-  walk->by_pointer++;
+  note_pointer_step(scratch);
   return GO_ON;
 }
 

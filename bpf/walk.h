@@ -19,6 +19,13 @@ static always_inline __u32 keep_frame(struct scratch* scratch) {
   return GO_ON;
 }
 
+/* From the last frame to its caller. */
+static always_inline void note_pointer_step(struct scratch* scratch) {
+  __u32 frame = scratch->stack.count - 1;
+  scratch->stack.pointer_steps[frame / 64 & (DWELL_STEP_WORDS - 1)] |= 1ull << (frame & 63);
+  scratch->walk.by_pointer++;
+}
+
 /* At the leaf. */
 static always_inline void begin_walk(struct scratch* scratch, __u64 hash) {
   const struct user_regs* regs = &scratch->regs;
@@ -38,6 +45,7 @@ static always_inline void begin_walk(struct scratch* scratch, __u64 hash) {
   walk->is_return = (__s64)regs->orig_ax >= 0;
   scratch->stack.count = 0;
   scratch->stack.flags = DWELL_STACK_USER;
+  scratch->stack.pointer_steps[0] = scratch->stack.pointer_steps[1] = 0;
   keep_frame(scratch);
 }
 
@@ -51,7 +59,6 @@ static always_inline void count_walk(const struct walk* walk, __u32 end) {
 static always_inline __u64 finish_walk(struct scratch* scratch, __u32 end) {
   if (end >= DWELL_WALK_END_COUNT) end = DWELL_WALK_TRUNCATED;
   scratch->stack.end = end;
-  scratch->stack.pointer_frames = scratch->walk.by_pointer;
   if (end <= DWELL_WALK_ROOT_POINTER) scratch->stack.flags |= DWELL_STACK_COMPLETE;
   if (end == DWELL_WALK_TRUNCATED) scratch->stack.flags |= DWELL_STACK_TRUNCATED;
   count_walk(&scratch->walk, end);

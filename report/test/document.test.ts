@@ -49,6 +49,9 @@ test('an index outside of its table is refused, whatever table', () => {
   assert.match(refused((d) => (d.rows[3]!.stack = 4)), /rows\[3\]\.stack is 4/);
   assert.match(refused((d) => d.unresolved.push({module: 9, frames: 1, reason: '', remedy: ''})),
                /unresolved\[0\]\.module is 9/);
+  const hint = {runtime: '', no_name_ns: 0, cut_ns: 0, remedy: ''};
+  assert.match(refused((d) => d.stack_health!.hints.push({...hint, process: 2})),
+               /stack_health\.hints\[0\]\.process is 2/);
 });
 
 test('a field of the wrong type is refused', () => {

@@ -78,6 +78,10 @@ export function smallDocument(): ProfileDocument {
     ],
     timeline: null, intervals: [],
     losses: [], unresolved: [], warnings: [],
+    stack_health: {
+      off_cpu_ns: 1500, whole_ns: 1400, cut_ns: 100, lost_ns: 0, by_pointer_ns: 0, no_name_ns: 0,
+      modules: [], hints: [],
+    },
     cost: {kernel_memory_bytes: 0, user_memory_bytes: 0, recorder_cpu_ns: 0},
   };
 }

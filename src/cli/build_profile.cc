@@ -253,6 +253,7 @@ class ProfileAssembly {
   struct Side {
     bool complete = false;
     bool truncated = false;
+    Walk walk;
   };
 
   // Appends the frames of one side. After the first address that lies in no mapping nothing can be
@@ -270,7 +271,9 @@ class ProfileAssembly {
       astray = user && is_unknown(frames.back());
     }
     if (stack->truncated) frames.push_back(builder_.placeholder("[truncated]"));
-    return {stack->complete && !astray, stack->truncated};
+    Walk walk = stack->walk;
+    if (astray) walk.end = WalkEnd::kNoMapping;
+    return {stack->complete && !astray, stack->truncated, walk};
   }
 
   uint32_t stack_of(const dwell_row_key& key) {
@@ -282,7 +285,7 @@ class ProfileAssembly {
     append(key.kernel_stack, false, frames);
     const Side user = append(key.user_stack, true, frames);
     if (new_thread) frames.push_back(builder_.placeholder("(new thread)"));
-    return at->second = builder_.stack(frames, user.complete, user.truncated);
+    return at->second = builder_.stack(frames, user.complete, user.truncated, user.walk);
   }
 
   static void set_values(Row& row, const dwell_row& value) {

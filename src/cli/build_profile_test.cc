@@ -19,6 +19,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+// The probe's words and the profile's are the same, one apart.
+static_assert(static_cast<int>(WalkEnd::kRoot) == DWELL_WALK_ROOT + 1);
+static_assert(static_cast<int>(WalkEnd::kNoMapping) == DWELL_WALK_NO_MAPPING + 1);
+static_assert(static_cast<int>(WalkEnd::kFault) == DWELL_WALK_FAULT + 1);
+static_assert(static_cast<int>(WalkEnd::kCompat) == DWELL_WALK_COMPAT + 1);
+
 constexpr uint64_t kStart = 1'000'000'000, kEnd = 2'000'000'000;
 
 class BuildProfileTest : public testing::Test {
@@ -51,8 +57,10 @@ class BuildProfileTest : public testing::Test {
     row.value.blocked_ns = row.value.max_ns = blocked_ns;
     return row;
   }
-  void add_stack(uint64_t hash, uint16_t flags, std::vector<uint64_t> ips) {
-    recording_.stacks.add({hash, {}, kStart, flags, std::move(ips)}, symbolizer_);
+  void add_stack(uint64_t hash, uint16_t flags, std::vector<uint64_t> ips,
+                 dwell_walk_end end = DWELL_WALK_ROOT, uint64_t pointer_steps = 0) {
+    recording_.stacks.add({hash, {}, kStart, flags, std::move(ips), end, {pointer_steps, 0}},
+                          symbolizer_);
   }
   // A recording of one thread that waited in these ways.
   Profile profile_of(const std::vector<collect::RawRow>& rows) {
@@ -149,6 +157,25 @@ TEST_F(BuildProfileTest, TrustsNoUserFrameBeyondTheFirstUnknownAddress) {
   EXPECT_THAT(frames(profile, profile.rows[0]), ElementsAre("k10", "0x666", "k20", "f30", "0x666"));
   EXPECT_FALSE(profile.stacks[profile.rows[0].stack].user_complete)
       << "what came after it says nothing about the root";
+  EXPECT_EQ(profile.stacks[profile.rows[0].stack].walk.end, WalkEnd::kNoMapping);
+}
+
+TEST_F(BuildProfileTest, TellsHowAUserStackWasWalked) {
+  add_stack(100, DWELL_STACK_KERNEL, {0x10});
+  add_stack(200, DWELL_STACK_USER, {0x30, 0x40, 0x50}, DWELL_WALK_BAD_POINTER, 0b010);
+  const Profile profile = profile_of({row(1, 100, 200)});
+  const Walk& walk = profile.stacks[profile.rows.at(0).stack].walk;
+  EXPECT_EQ(walk.end, WalkEnd::kBadPointer);
+  EXPECT_FALSE(walk.followed_pointer(0));
+  EXPECT_TRUE(walk.followed_pointer(1));
+  EXPECT_FALSE(walk.followed_pointer(2));
+}
+
+TEST_F(BuildProfileTest, HasNoWalkWhereThereIsNoUserStack) {
+  add_stack(100, DWELL_STACK_KERNEL, {0x10});
+  const Profile profile = profile_of({row(1, 100, DWELL_STACK_NONE), row(1, 100, 999)});
+  for (const Row& each : profile.rows)
+    EXPECT_EQ(profile.stacks[each.stack].walk.end, WalkEnd::kNotWalked);
 }
 
 TEST_F(BuildProfileTest, MarksStacksWhoseRootIsCut) {

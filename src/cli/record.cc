@@ -27,6 +27,7 @@
 #include "probe/learner.h"
 #include "probe/scheduler_code.h"
 #include "profile/dwell_file.h"
+#include "symbolize/table_cache.h"
 
 namespace dwell::cli {
 namespace {
@@ -373,6 +374,7 @@ Result<RecordOutcome> run_record(const RecordOptions& options) {
   DWELL_TRY(start_probe(session));
   symbolize::Options naming;
   naming.demangle = options.demangle;
+  naming.unwind_cache = symbolize::default_cache_folder();
   DWELL_ASSIGN(session.symbolizer, symbolize::Symbolizer::create(naming));
   DWELL_TRY(load_unwind_tables(session));
   DWELL_TRY(session.probe->attach());

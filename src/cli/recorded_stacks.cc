@@ -18,6 +18,12 @@ size_t caller_of_schedule(const std::vector<uint64_t>& ips, const probe::Schedul
   return static_cast<size_t>(std::find_if_not(first, ips.end(), inside) - ips.begin());
 }
 
+Walk walk_of(const collect::RawStack& raw) {
+  static_assert(kWalkEndCount == DWELL_WALK_END_COUNT + 1);
+  return {static_cast<WalkEnd>(std::min<int>(raw.end, DWELL_WALK_END_COUNT - 1) + 1),
+          raw.pointer_steps};
+}
+
 }  // namespace
 
 void RecordedStacks::add(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer) {
@@ -29,6 +35,7 @@ void RecordedStacks::add(const collect::RawStack& raw, symbolize::Symbolizer& sy
   stack.locations.reserve(raw.ips.size());
   const ProcessKey process = process_key(raw.process);
   const bool is_kernel = raw.flags & DWELL_STACK_KERNEL;
+  if (!is_kernel) stack.walk = walk_of(raw);
   const size_t leaf = is_kernel ? caller_of_schedule(raw.ips, scheduler_) : 0;
   for (size_t i = leaf; i < raw.ips.size(); ++i) {
     // The leaf of a user stack is where the thread was; every other address is where a call returns

@@ -9,6 +9,7 @@
 
 #include "collect/drain.h"
 #include "probe/scheduler_code.h"
+#include "profile/profile.h"
 #include "symbolize/symbolizer.h"
 
 namespace dwell::cli {
@@ -17,6 +18,7 @@ struct LocatedStack {
   std::vector<symbolize::LocationId> locations;  // leaf first
   bool complete = false;
   bool truncated = false;
+  Walk walk;  // of user stacks
 };
 
 class RecordedStacks {

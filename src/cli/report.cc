@@ -56,7 +56,7 @@ Status check_paths(const ReportOptions& options) {
                                                                 {"--pprof", &options.pprof},
                                                                 {"--json", &options.json},
                                                                 {"--html", &options.html}};
-  int on_stdout = options.table ? 1 : 0;
+  int on_stdout = (options.table ? 1 : 0) + (options.stacks_health ? 1 : 0);
   for (const auto& [name, path] : outputs) {
     if (*path == kStandardOutput) ++on_stdout;
     if (!path->empty() && !options.input.empty() && is_same_file(*path, options.input))
@@ -110,6 +110,10 @@ void add_output_options(CLI::App& report, ReportOptions& options) {
   add("--pprof", options.pprof, "Gzipped pprof profile");
   add("--json", options.json, "Everything, as docs/json.md describes it");
   report.add_flag("--table", options.table, "The table as well; alone it is the default")
+      ->group(group);
+  report
+      .add_flag("--stacks-health", options.stacks_health,
+                "How the user stacks were found, per binary, and what would make them better")
       ->group(group);
   report.add_flag("--no-open", options.no_open, "Do not open the HTML report in a browser")
       ->group(group);
@@ -181,14 +185,16 @@ Status write_outputs(const Profile& whole, const ReportOptions& options) {
     DWELL_TRY(write_output(options.pprof, bytes));
   }
   if (!options.html.empty()) DWELL_TRY(write_html(profile, options));
+  const TableOptions text = {.rows = options.top,
+                             .frames = options.frames,
+                             .width = table_width(),
+                             .view = options.view,
+                             .colour = wants_colour()};
+  if (options.stacks_health) return write_to_stdout(stacks_health(profile, text));
   const bool nothing_else = options.folded.empty() && options.json.empty() &&
                             options.pprof.empty() && options.html.empty();
   if (!options.table && !nothing_else) return {};
-  return write_to_stdout(table(profile, {.rows = options.top,
-                                         .frames = options.frames,
-                                         .width = table_width(),
-                                         .view = options.view,
-                                         .colour = wants_colour()}));
+  return write_to_stdout(table(profile, text));
 }
 
 Status run_report(const ReportOptions& options) {

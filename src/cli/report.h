@@ -21,7 +21,8 @@ struct ReportOptions {
   std::string pprof;
   std::string json;
   std::string html;
-  bool table = false;  // the table as well; without any other output it comes anyway
+  bool table = false;          // the table as well; without any other output it comes anyway
+  bool stacks_health = false;  // instead of the table
   Selection selection;
   SourceOptions source;
   View view = View::kOffCpu;

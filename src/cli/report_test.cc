@@ -110,6 +110,10 @@ TEST_F(ReportTest, RefusesTwoOutputsInOnePlace) {
   options_.json = "-";
   options_.folded = "-";
   EXPECT_THAT(failure().message, HasSubstr("only one output"));
+  options_.folded.clear();
+  options_.stacks_health = true;
+  EXPECT_THAT(failure().message, HasSubstr("only one output"));
+  options_.stacks_health = false;
   options_.json = options_.folded = path("same");
   EXPECT_THAT(failure().message, HasSubstr("both name"));
 }

@@ -21,12 +21,14 @@ int take_stack(void* context, void* data, size_t size) {
   if (size < DWELL_STACK_RECORD_HEADER_BYTES) return 0;
   const size_t frames =
       std::min<size_t>(record->count, (size - DWELL_STACK_RECORD_HEADER_BYTES) / sizeof(uint64_t));
+  const auto* steps = record->pointer_steps;
   static_cast<Batch*>(context)->stacks.push_back({record->hash,
                                                   record->process,
                                                   record->first_seen_ns,
                                                   record->flags,
                                                   {record->ips, record->ips + frames},
-                                                  record->end});
+                                                  record->end,
+                                                  {steps[0], steps[1]}});
   return 0;
 }
 

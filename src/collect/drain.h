@@ -3,6 +3,7 @@
 // the probe writes to one row map while the other is emptied, so no value is read half written.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,8 +26,9 @@ struct RawStack {
   dwell_process_key process = {};
   uint64_t first_seen_ns = 0;
   uint16_t flags = 0;
-  std::vector<uint64_t> ips;  // leaf first
-  uint16_t end = 0;           // user: enum dwell_walk_end
+  std::vector<uint64_t> ips;                               // leaf first
+  uint16_t end = 0;                                        // user: enum dwell_walk_end
+  std::array<uint64_t, DWELL_STEP_WORDS> pointer_steps{};  // as in dwell_stack_record
 };
 
 struct Batch {

@@ -45,6 +45,9 @@ struct TableOptions {
 };
 std::string table(const Profile& profile, const TableOptions& options = {});
 
+// Text for people: how the user stacks were found, per binary, and what would make them better.
+std::string stacks_health(const Profile& profile, const TableOptions& options = {});
+
 // `page` is the built report (report/dist/report.html); the JSON goes into its data element,
 // gzipped and in base64. An error if the page does not have exactly one.
 Result<std::string> html(const Profile& profile, std::string_view page);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "export/export.h"
+#include "export/json_health.h"
 #include "export/json_writer.h"
 #include "export/words.h"
 
@@ -112,6 +113,7 @@ void write_frames(JsonWriter& out, const Profile& profile) {
     out.end_array();
     out.field("user_complete", stack.user_complete);
     out.field("truncated", stack.truncated);
+    write_walk(out, profile, stack);
     out.end_object();
   });
 }
@@ -261,6 +263,7 @@ std::string json(const Profile& profile) {
   write_table(out, "rows", profile.rows, [&](const Row& row) { write_row(out, profile, row); });
   write_timeline(out, profile);
   write_findings(out, profile);
+  write_stack_health(out, profile);
   out.end_object();
   std::string document = std::move(out).take();
   document += '\n';

@@ -48,8 +48,11 @@ Stacks add_stacks(ProfileBuilder& b) {
   const uint32_t preempted[] = {named(b, "render", jit, 0x7f0000001000),
                                 b.placeholder("[user stack lost: page not in memory]")};
   const uint32_t kernel_thread[] = {schedule, in_kernel("worker_thread", 0xffffffff810a0000)};
-  return {b.stack(epoll, true, false), b.stack(fsync, true, false), b.stack(preempted, false, true),
-          b.stack(kernel_thread, false, false)};
+  const Walk by_unwind_data{WalkEnd::kRoot, {}};
+  const Walk mixed{WalkEnd::kRoot, {0b0010, 0}};
+  const Walk fault{WalkEnd::kFault, {}};
+  return {b.stack(epoll, true, false, by_unwind_data), b.stack(fsync, true, false, mixed),
+          b.stack(preempted, false, true, fault), b.stack(kernel_thread, false, false)};
 }
 
 uint32_t add_thread(ProfileBuilder& b, uint32_t process, uint32_t tid, const char* name,

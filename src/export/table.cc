@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "export/export.h"
+#include "export/health_text.h"
 #include "export/table_waits.h"
 #include "export/text_layout.h"
 #include "export/words.h"
@@ -17,7 +18,6 @@
 namespace dwell {
 namespace {
 
-constexpr size_t kWidthMin = 60;  // below it the columns no longer fit; lines get longer instead
 constexpr size_t kNameColumns = 32;
 constexpr size_t kTextColumnsMax = 80;
 
@@ -218,8 +218,8 @@ std::string table(const Profile& profile, const TableOptions& wanted) {
   return header_section(profile, options) + wall_section(profile, options, sum) +
          causes_section(profile, options, alive_ns) + waits_section(profile, options, alive_ns) +
          conservation_section(profile, options, sum) + losses_section(profile, options) +
-         unresolved_section(profile, options) + cost_section(profile, options) +
-         warnings_section(profile, options);
+         health_section(profile, options) + unresolved_section(profile, options) +
+         cost_section(profile, options) + warnings_section(profile, options);
 }
 
 }  // namespace dwell

@@ -10,6 +10,8 @@
 
 namespace dwell {
 
+constexpr size_t kWidthMin = 60;  // below it the columns no longer fit; lines get longer instead
+
 // Printable, at most `columns` code points; what was cut shows as "..".
 std::string clip(std::string_view untrusted, size_t columns);
 // clip(), then filled with blanks up to `columns`.

@@ -172,7 +172,10 @@ Status DocumentReader::read_frames() {
 
 Status DocumentReader::read_stacks() {
   const file::Stacks& s = in_.stacks();
-  if (!same_length(kStacksMax, s.depth(), s.flags()))
+  const bool has_walks = s.walk_end_size() > 0;
+  if (!same_length(kStacksMax, s.depth(), s.flags()) ||
+      !same_length(kStacksMax, s.walk_end(), s.pointer_steps_low(), s.pointer_steps_high()) ||
+      (has_walks && s.walk_end_size() != s.depth_size()))
     return damaged("the columns of the stacks differ in length or are too long");
   for (uint32_t frame : s.frames())
     if (frame >= out_.frames.size()) return damaged("a stack names a frame that is not there");
@@ -182,7 +185,14 @@ Status DocumentReader::read_stacks() {
   for (int i = 0; i < s.depth_size(); ++i) {
     const uint32_t depth = s.depth(i);
     if (depth > left || s.flags(i) > 3) return damaged(fmt::format("stack {}", i));
-    out_.stacks.push_back({{next, next + depth}, (s.flags(i) & 1) != 0, (s.flags(i) & 2) != 0});
+    Walk walk;
+    if (has_walks) {
+      if (!to_enum(s.walk_end(i), WalkEnd::kCompat, walk.end))
+        return damaged(fmt::format("stack {}", i));
+      walk.pointer_steps = {s.pointer_steps_low(i), s.pointer_steps_high(i)};
+    }
+    out_.stacks.push_back(
+        {{next, next + depth}, (s.flags(i) & 1) != 0, (s.flags(i) & 2) != 0, walk});
     next += depth;
     left -= depth;
   }

@@ -43,6 +43,8 @@ TEST(DwellFile, GivesBackWhatWasWritten) {
     ASSERT_EQ(again->rows.size(), profile.rows.size());
     for (size_t i = 0; i < profile.rows.size(); ++i)
       ASSERT_EQ(again->rows[i].histogram, profile.rows[i].histogram);
+    for (size_t i = 0; i < profile.stacks.size(); ++i)
+      ASSERT_EQ(again->stacks[i].walk, profile.stacks[i].walk);
     ASSERT_EQ(again->timeline.size(), profile.timeline.size());
     ASSERT_EQ(again->timeline_min_ns, profile.timeline_min_ns);
     for (size_t i = 0; i < profile.timeline.size(); ++i)
@@ -150,6 +152,14 @@ TEST(Document, RefusesEveryBrokenPromise) {
       {"stack depth", [](auto& d) { d.mutable_stacks()->set_depth(0, UINT32_MAX); }},
       {"stack flags", [](auto& d) { d.mutable_stacks()->set_flags(0, 4); }},
       {"stack columns", [](auto& d) { d.mutable_stacks()->add_depth(0); }},
+      {"stack walk end", [](auto& d) { d.mutable_stacks()->set_walk_end(0, 15); }},
+      {"stack walk columns", [](auto& d) { d.mutable_stacks()->add_pointer_steps_low(0); }},
+      {"stack walks fewer",
+       [](auto& d) {
+         d.mutable_stacks()->mutable_walk_end()->RemoveLast();
+         d.mutable_stacks()->mutable_pointer_steps_low()->RemoveLast();
+         d.mutable_stacks()->mutable_pointer_steps_high()->RemoveLast();
+       }},
       {"stack frames left over", [](auto& d) { d.mutable_stacks()->add_frames(0); }},
       {"process name", [&](auto& d) { d.mutable_processes(0)->set_comm(far); }},
       {"process executable", [&](auto& d) { d.mutable_processes(0)->set_executable(far); }},
@@ -204,6 +214,17 @@ TEST(Document, RefusesEveryBrokenPromise) {
     const Result<Profile> profile = decode_document(document.SerializeAsString());
     EXPECT_THAT(message_of(profile), HasSubstr("damaged")) << broken.what;
   }
+}
+
+TEST(Document, TakesRecordingsThatDoNotTellHowStacksWereWalked) {
+  file::Document document;
+  ASSERT_TRUE(document.ParseFromString(encode_document(random_profile({.seed = 11})).value()));
+  document.mutable_stacks()->clear_walk_end();
+  document.mutable_stacks()->clear_pointer_steps_low();
+  document.mutable_stacks()->clear_pointer_steps_high();
+  const Result<Profile> profile = decode_document(document.SerializeAsString());
+  ASSERT_TRUE(profile) << message_of(profile);
+  for (const Stack& stack : profile->stacks) EXPECT_EQ(stack.walk, Walk{});
 }
 
 TEST(Document, SurvivesEveryFlippedByte) {

@@ -50,6 +50,9 @@ void put_stacks(const Profile& profile, file::Stacks& out) {
     out.add_depth(static_cast<uint32_t>(stack.frames.size()));
     out.add_flags(uint32_t{stack.user_complete} | uint32_t{stack.truncated} << 1);
     for (uint32_t frame : stack.frames) out.add_frames(frame);
+    out.add_walk_end(static_cast<uint32_t>(stack.walk.end));
+    out.add_pointer_steps_low(stack.walk.pointer_steps[0]);
+    out.add_pointer_steps_high(stack.walk.pointer_steps[1]);
   }
 }
 

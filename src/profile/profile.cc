@@ -9,6 +9,12 @@ constexpr std::array<const char*, kWaitClassCount> kWaitClassNames = {
     "preempted", "preempted-kernel", "yielded", "signal",          "new",      "runnable",
 };
 
+constexpr std::array<const char*, kWalkEndCount> kWalkEndNames = {
+    "not-walked",    "root",       "root-zero",   "root-pointer", "truncated",
+    "no-tables",     "no-mapping", "bad-pointer", "unsupported",  "rules-full",
+    "register-lost", "fault",      "bad-stack",   "bad-ip",       "compat",
+};
+
 void add(ThreadTimes& sum, const ThreadTimes& times) {
   sum.alive_ns += times.alive_ns;
   sum.running_ns += times.running_ns;
@@ -30,6 +36,11 @@ void add(ThreadTimes& sum, const ThreadTimes& times) {
 const char* wait_class_name(WaitClass wait_class) {
   const auto index = static_cast<size_t>(wait_class);
   return index < kWaitClassNames.size() ? kWaitClassNames[index] : "none";
+}
+
+const char* walk_end_name(WalkEnd end) {
+  const auto index = static_cast<size_t>(end);
+  return index < kWalkEndNames.size() ? kWalkEndNames[index] : "not-walked";
 }
 
 bool is_blocked_class(WaitClass wait_class) {

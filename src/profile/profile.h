@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,11 +46,48 @@ struct Frame {
   StringId file = 0;     // path of the source as the compiler noted it
 };
 
+// Why the walk of a user stack went no further (docs/losses.md, walk_*). Behind the first the order
+// of enum dwell_walk_end in abi/off_cpu.h; values stand in .dwell files.
+enum class WalkEnd : uint8_t {
+  kNotWalked,  // no user stack; or not known: recorded by an older dwell
+  kRoot,
+  kRootZero,
+  kRootPointer,
+  kTruncated,
+  kNoTables,
+  kNoMapping,
+  kBadPointer,
+  kUnsupported,
+  kRulesFull,
+  kRegisterLost,
+  kFault,
+  kBadStack,
+  kBadIp,
+  kCompat,
+};
+constexpr size_t kWalkEndCount = 15;
+const char* walk_end_name(WalkEnd end);  // "root", "no-mapping", ... stable
+inline bool is_root(WalkEnd end) { return end >= WalkEnd::kRoot && end <= WalkEnd::kRootPointer; }
+
+// How the user part of a stack was walked.
+struct Walk {
+  WalkEnd end = WalkEnd::kNotWalked;
+  // Bit i: the step from the i-th user frame, leaf first, to its caller followed the frame pointer;
+  // else unwind data. From the last frame there was a step only if the stack is whole.
+  std::array<uint64_t, 2> pointer_steps{};
+
+  bool followed_pointer(size_t user_frame) const {
+    return user_frame < 128 && (pointer_steps[user_frame / 64] >> (user_frame % 64) & 1) != 0;
+  }
+  bool operator==(const Walk&) const = default;
+};
+
 struct Stack {
   std::vector<uint32_t>
       frames;                  // into Profile::frames, leaf first: kernel frames, then user frames
   bool user_complete = false;  // the user part reached a root frame
   bool truncated = false;      // root frames are missing: deeper than the limit
+  Walk walk;
 };
 
 struct Process {

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <random>
 #include <tuple>
@@ -20,6 +21,16 @@ auto key_of(const Row& row) {
 auto key_of(const Frame& frame) {
   return std::tuple(frame.function, frame.symbol, frame.module, frame.address, frame.offset,
                     frame.how, frame.kind, frame.inlined, frame.line, frame.file);
+}
+
+// A total order, so that equal recordings give equal bytes.
+bool tells_more(const Walk& walk, const Walk& than) {
+  const auto rank = [](const Walk& w) {
+    return std::tuple(w.end == WalkEnd::kNotWalked,
+                      std::popcount(w.pointer_steps[0]) + std::popcount(w.pointer_steps[1]), w.end,
+                      w.pointer_steps);
+  };
+  return rank(walk) < rank(than);
 }
 
 void merge(Row& into, const Row& row) {
@@ -93,8 +104,8 @@ uint32_t ProfileBuilder::placeholder(std::string_view text) {
                 .kind = FrameKind::kPlaceholder});
 }
 
-uint32_t ProfileBuilder::stack(std::span<const uint32_t> frames, bool user_complete,
-                               bool truncated) {
+uint32_t ProfileBuilder::stack(std::span<const uint32_t> frames, bool user_complete, bool truncated,
+                               const Walk& walk) {
   const uint32_t next = size_of(profile_.stacks);
   const uint64_t content = hash(frames.data(), frames.size_bytes());
   const uint32_t index = stacks_.find_or_insert(content, next, [&](uint32_t i) {
@@ -103,7 +114,9 @@ uint32_t ProfileBuilder::stack(std::span<const uint32_t> frames, bool user_compl
            std::ranges::equal(other.frames, frames);
   });
   if (index == next)
-    profile_.stacks.push_back({{frames.begin(), frames.end()}, user_complete, truncated});
+    profile_.stacks.push_back({{frames.begin(), frames.end()}, user_complete, truncated, walk});
+  else if (tells_more(walk, profile_.stacks[index].walk))
+    profile_.stacks[index].walk = walk;
   return index;
 }
 

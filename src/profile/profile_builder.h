@@ -27,8 +27,10 @@ class ProfileBuilder {
   uint32_t frame(const Frame& frame);
   // A frame that is no address: says in `text` what is missing, "[user stack lost: store full]".
   uint32_t placeholder(std::string_view text);
-  // Leaf first, kernel frames before user frames.
-  uint32_t stack(std::span<const uint32_t> frames, bool user_complete, bool truncated);
+  // Leaf first, kernel frames before user frames. Equal stacks that were walked in different ways
+  // are one; the walk by more unwind data stands.
+  uint32_t stack(std::span<const uint32_t> frames, bool user_complete, bool truncated,
+                 const Walk& walk = {});
   // Equal (pid, exec_id, start) is one process; a field that was 0 takes the later value. What
   // stands for no real process has pid 0 and is told apart by its name.
   uint32_t process(const Process& process);

@@ -53,6 +53,20 @@ TEST(ProfileBuilder, InternsByContent) {
   EXPECT_NE(builder.stack(reversed, true, false), stack);
 }
 
+TEST(ProfileBuilder, KeepsOfEqualStacksTheWalkThatTellsMore) {
+  const Walk unknown, by_pointer{WalkEnd::kRootPointer, {0b11, 0}}, by_tables{WalkEnd::kRoot, {}};
+  for (const auto& [first, second] : {std::pair(by_pointer, by_tables),
+                                      {by_tables, by_pointer},
+                                      {unknown, by_tables},
+                                      {by_tables, unknown}}) {
+    ProfileBuilder builder;
+    const uint32_t frame = builder.placeholder("[somewhere]");
+    const uint32_t stack = builder.stack({&frame, 1}, true, false, first);
+    EXPECT_EQ(builder.stack({&frame, 1}, true, false, second), stack);
+    EXPECT_EQ(std::move(builder).finish().stacks[stack].walk, by_tables);
+  }
+}
+
 TEST(ProfileBuilder, KeepsPlaceholdersApartFromAddresses) {
   ProfileBuilder builder;
   builder.placeholder("[no user stack: not asked for]");

@@ -115,7 +115,8 @@ void Maker::make_stacks() {
     std::ranges::partition(frames, [&](uint32_t frame) {  // kernel frames are the leaves
       return builder_.so_far().frames[frame].kind == FrameKind::kKernel;
     });
-    stacks_.push_back(builder_.stack(frames, one_in(2), one_in(10)));
+    const Walk walk{static_cast<WalkEnd>(below(kWalkEndCount)), {random_(), random_()}};
+    stacks_.push_back(builder_.stack(frames, one_in(2), one_in(10), walk));
   }
 }
 

@@ -97,7 +97,7 @@ class Copier {
     if (stacks_[index] == kNotCopied) {
       Stack copy = from_.stacks[index];
       for (uint32_t& f : copy.frames) f = frame(f);
-      stacks_[index] = to_.stack(copy.frames, copy.user_complete, copy.truncated);
+      stacks_[index] = to_.stack(copy.frames, copy.user_complete, copy.truncated, copy.walk);
     }
     return stacks_[index];
   }

@@ -34,6 +34,9 @@ ObjectTable::ObjectTable(const Options& options, const Roots& roots, FileWorker&
   unknown.excuse = {"the address lies in no executable mapping that was seen",
                     "the process may have ended before its maps were read; start dwell first"};
   entries_.push_back(std::move(unknown));
+  if (options.unwind_cache.empty()) return;
+  // Without a cache everything works, a little later.
+  if (auto cache = TableCache::open(options.unwind_cache)) unwind_cache_ = std::move(*cache);
 }
 
 ObjectId ObjectTable::add_entry(Entry entry) {
@@ -138,9 +141,9 @@ std::function<Result<unwind::Table>()> ObjectTable::unwind_task(ObjectId object)
   }
   if (!entry.fd && !reopen(object)) return nullptr;
   auto file = std::make_shared<Fd>(fcntl(entry.fd.get(), F_DUPFD_CLOEXEC, 0));
-  return [file, path = entry.info.path]() -> Result<unwind::Table> {
+  return [file, path = entry.info.path, cache = unwind_cache_]() -> Result<unwind::Table> {
     DWELL_ASSIGN(const FileBytes bytes, FileBytes::of_file(file->get(), path));
-    return compile_unwind_table(bytes);
+    return compile_unwind_table(bytes, cache.get());
   };
 }
 

@@ -19,6 +19,7 @@
 #include "symbolize/symbol_loader.h"
 #include "symbolize/symbol_table.h"
 #include "symbolize/symbolizer.h"
+#include "symbolize/table_cache.h"
 #include "unwind/table.h"
 
 namespace dwell::symbolize {
@@ -99,6 +100,7 @@ class ObjectTable {
   const Roots& roots_;
   FileWorker& worker_;
   std::vector<Entry> entries_;
+  std::shared_ptr<TableCache> unwind_cache_;  // shared with the compiler's thread; may be null
   std::map<FileIdentity, ObjectId> by_identity_;
   std::map<std::pair<std::string, uint64_t>, ObjectId> by_build_id_;
   std::map<std::pair<std::string, ModuleKind>, ObjectId> by_name_;

@@ -291,9 +291,11 @@ void ProcessMaps::read_from(const LiveProcess& process, Image& image) {
   const uint64_t now_ns = monotonic_now_ns();
   // Reading maps and arguments waits for the lock of the address space, which may be held long.
   const auto reading = worker_.run([process] { return read_all_of(process); });
+  // It has exec'ed: nothing was read of this image, or on_exec would take it for the next one.
+  if (reading && !is_program_of(*reading, image)) return;
   image.read_ns = now_ns;
   // Nothing for a kernel thread or one that is exiting: then what is known stays.
-  if (!reading || reading->lines.empty() || !is_program_of(*reading, image)) return;
+  if (!reading || reading->lines.empty()) return;
   std::vector<Mapping> mappings;
   for (const MapsLine& line : reading->lines)
     mappings.push_back(to_mapping(line, reading->root_link, appeared_ns));

@@ -1,7 +1,13 @@
-// The history of processes as mapping events tell it, with invented pids that no process has.
+// The history of processes as mapping events tell it, most with invented pids that no process has.
 #include "symbolize/process_maps.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
 
 namespace dwell::symbolize {
 namespace {
@@ -102,6 +108,37 @@ TEST_F(ProcessMapsTest, ThreadsAreNoProcesses) {
   const size_t lives = maps_.lives();
   maps_.on_fork(kPid, kPid, 2 * kSecond);
   EXPECT_EQ(maps_.lives(), lives);
+}
+
+// Under load the recorder looks at /proc after the exec, but before it has read its event: what it
+// sees is another program's, and must not make it take the old one for the new one.
+TEST_F(ProcessMapsTest, AReadingThatCameTooLateForAnImageIsNoReading) {
+  int gate[2];
+  ASSERT_EQ(pipe(gate), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char byte;
+    if (read(gate[0], &byte, 1) == 1) execl("/bin/sleep", "sleep", "30", nullptr);
+    _exit(1);
+  }
+  const auto process = LiveProcess::find(static_cast<uint32_t>(child));
+  ASSERT_TRUE(process);
+  Image& before = maps_.running_image(*process);
+  const std::string own = before.executable;
+  EXPECT_EQ(own, read_link("/proc/self/exe"));
+  const uint64_t exec_ns = monotonic_now_ns();
+  ASSERT_EQ(write(gate[1], "g", 1), 1);
+  while (process->executable() == own) usleep(1000);
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));  // until it may be read again
+  maps_.refresh(*process, before);
+  EXPECT_EQ(before.executable, own);
+  maps_.on_exec(static_cast<uint32_t>(child), exec_ns);
+  const std::string now = maps_.running_image(*process).executable;
+  EXPECT_TRUE(now.empty() || now.ends_with("sleep") || now.ends_with("busybox")) << now;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(gate[0]);
+  close(gate[1]);
 }
 
 TEST_F(ProcessMapsTest, ForgetsTheOldestProcessesBeyondItsBound) {

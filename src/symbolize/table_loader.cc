@@ -79,12 +79,12 @@ void TableLoader::on_map(uint32_t pid) {
   if (known != processes_.end()) change(pid, known->second);
 }
 
-void TableLoader::take_compiled() {
+void TableLoader::take_compiled(uint64_t now_ns) {
   bool any = false;
   for (CompiledTable& compiled : compiler_.take()) {
     FileTable& file = file_tables_[compiled.object];
     file.state = FileTable::State::kReady;
-    if (compiled.table) file.id = tables_.add(*compiled.table);
+    if (compiled.table) file.id = tables_.add(*compiled.table, now_ns);
     any = true;
   }
   if (!any) return;
@@ -148,8 +148,19 @@ void TableLoader::forget_ended(uint64_t now_ns) {
   }
 }
 
+// A file that is mapped again is compiled again, or found in the cache.
+void TableLoader::drop_idle(uint64_t now_ns) {
+  if (now_ns < next_drop_ns_) return;
+  next_drop_ns_ = now_ns + kDropPauseNs;
+  const std::vector<unwind::TableId> dropped = tables_.drop_idle(now_ns);
+  if (dropped.empty()) return;
+  for (FileTable& file : file_tables_)
+    if (std::ranges::binary_search(dropped, file.id)) file = {};
+}
+
 void TableLoader::update(uint64_t now_ns) {
-  take_compiled();
+  drop_idle(now_ns);
+  take_compiled(now_ns);
   for (size_t i = 0; i < kListsPerUpdate && !changed_.empty(); ++i) {
     const uint32_t pid = changed_.front();
     changed_.pop_front();

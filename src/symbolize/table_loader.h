@@ -28,6 +28,7 @@ class TableLoader {
   static constexpr size_t kLooksPerUpdate = 256;  // at processes that may have ended
   static constexpr uint64_t kRefreshPauseNs = 100'000'000;  // doubled each time, per process
   static constexpr int kRefreshDoublingsMax = 7;
+  static constexpr uint64_t kDropPauseNs = 1'000'000'000;  // between two looks for idle tables
 
   TableLoader(unwind::LoadedTables& tables, ObjectTable& objects, ObjectFinder& finder,
               ProcessMaps& maps, Roots& roots)
@@ -66,7 +67,8 @@ class TableLoader {
   };
 
   void change(uint32_t pid, Process& process);
-  void take_compiled();
+  void take_compiled(uint64_t now_ns);
+  void drop_idle(uint64_t now_ns);
   void write_list(uint32_t pid, uint64_t now_ns);
   unwind::ProcessMapping describe(Image& image, Mapping& mapping, const LiveProcess& live,
                                   bool& lacks_table);
@@ -85,6 +87,7 @@ class TableLoader {
   std::deque<uint32_t> changed_;
   std::vector<FileTable> file_tables_;  // by ObjectId
   uint32_t last_looked_at_ = 0;         // pid
+  uint64_t next_drop_ns_ = 0;
 };
 
 }  // namespace dwell::symbolize

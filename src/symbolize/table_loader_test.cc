@@ -130,6 +130,22 @@ TEST_F(TableLoaderTest, DropsTheMappingsOfTheProgramBeforeAnExec) {
   EXPECT_NE(memory_->find(child, address_of("clock_nanosleep")), nullptr);
 }
 
+TEST_F(TableLoaderTest, CompilesAgainWhatWasDroppedAndIsMappedAgain) {
+  const uint32_t first = start_child();
+  loader_->want(first);
+  settle();
+  ASSERT_GT(tables_->rows(), 0u);
+  end(first);
+  const uint64_t now = monotonic_now_ns(), later = now + unwind::LoadedTables::kIdleNs;
+  loader_->update(now);
+  loader_->update(later + TableLoader::kDropPauseNs);
+  EXPECT_EQ(tables_->rows(), 0u);
+  const uint32_t second = start_child();
+  loader_->want(second);
+  settle();
+  EXPECT_NE(memory_->find(second, address_of("clock_nanosleep")), nullptr);
+}
+
 // No event told of the library: perhaps there are none on this machine.
 TEST_F(TableLoaderTest, ReadsTheMappingsAgainWhenAWalkDoubtsThem) {
   loader_->want(self_);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "symbolize/table_cache.h"
 #include "unwind/cfi_reader.h"
 
 namespace dwell::symbolize {
@@ -65,12 +66,17 @@ Result<UnwindData> read_unwind_data(FileBytes bytes) {
       data.code.push_back({segment.address, segment.address + segment.file_bytes});
   if (elf.read_sections()) read_by_sections(elf, data);
   if (data.eh_frame.empty()) read_by_header(elf, data);
+  data.build_id = elf.build_id();
   return data;
 }
 
-Result<unwind::Table> compile_unwind_table(FileBytes bytes) {
+Result<unwind::Table> compile_unwind_table(FileBytes bytes, TableCache* cache) {
   DWELL_ASSIGN(const UnwindData data, read_unwind_data(bytes));
-  return unwind::compile(data.source());
+  if (cache == nullptr) return unwind::compile(data.source());
+  if (auto cached = cache->find(data)) return std::move(*cached);
+  unwind::Table table = unwind::compile(data.source());
+  cache->store(data, table);
+  return table;
 }
 
 }  // namespace dwell::symbolize

@@ -17,6 +17,7 @@ struct UnwindData {
   std::string debug_frame;
   uint64_t eh_frame_address = 0;
   std::vector<unwind::CodeRange> code;
+  std::string build_id;  // of the file: its own word
 
   unwind::CfiSource source() const {
     return {{eh_frame, eh_frame_address}, {debug_frame, 0}, code};
@@ -26,6 +27,8 @@ struct UnwindData {
 // An error if the file is no x86-64 ELF file. No unwind data is no error: both sections are empty.
 Result<UnwindData> read_unwind_data(FileBytes bytes);
 
-Result<unwind::Table> compile_unwind_table(FileBytes bytes);
+class TableCache;
+// From the cache if it is there, else compiled and put there. `cache` may be null.
+Result<unwind::Table> compile_unwind_table(FileBytes bytes, TableCache* cache = nullptr);
 
 }  // namespace dwell::symbolize

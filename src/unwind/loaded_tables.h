@@ -4,12 +4,11 @@
 // Order is all that keeps the walker from half a table: rows, then their page, then the mapping,
 // then the process. A list is never changed in place: a new one is written beside it, and the old
 // one's place is used again only after kReuseAfterNs, when no walk can be reading it and the forks
-// that copied the reference are known. Tables of files stay as long as this object.
-// One thread owns it.
+// that copied the reference are known. The same goes for the table of a file that has been in no
+// list for kIdleNs. One thread owns it.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "unwind/places.h"
 #include "unwind/table.h"
 #include "unwind/table_memory.h"
 
@@ -36,13 +36,18 @@ struct ProcessMapping {
 
 class LoadedTables {
  public:
-  static constexpr uint64_t kReuseAfterNs = 2'000'000'000;
+  static constexpr uint64_t kReuseAfterNs = Places::kReuseAfterNs;
+  static constexpr uint64_t kIdleNs =
+      60'000'000'000;  // programs that start again find their tables
   static constexpr size_t kMappingsOfProcessMax = 16384;  // or one process could take all places
 
   explicit LoadedTables(std::unique_ptr<TableMemory> memory);
 
   // kNoTable if there is no unwind data in it, or no room for it: warnings() then says so.
-  TableId add(const Table& table);
+  TableId add(const Table& table, uint64_t now_ns = 0);
+  // Drops the tables that no process has used for kIdleNs; returns them. Their ids are given to
+  // others later.
+  std::vector<TableId> drop_idle(uint64_t now_ns);
   // `mappings` ascend. What the process had before is replaced.
   Status set_process(uint32_t pid, uint64_t start_boottime_ns,
                      std::span<const ProcessMapping> mappings, uint64_t now_ns);
@@ -57,41 +62,43 @@ class LoadedTables {
   std::vector<std::string> warnings() const;
 
  private:
-  struct Place {
-    uint32_t first = 0;
-    uint32_t count = 0;
-  };
   struct Loaded {
     uint64_t first_page_number = 0;  // of the code
-    uint32_t first_page = 0;         // index into the pages
-    uint32_t pages = 0;
+    Place pages;
+    uint32_t lists = 0;  // that refer to it
+    uint64_t idle_since_ns = 0;
+    bool dropped = false;
   };
-  struct Freed {
-    Place place;
-    uint64_t at_ns = 0;
+  // The processes that share a list, and the tables it refers to.
+  struct List {
+    uint32_t processes = 0;
+    std::vector<TableId> tables;
   };
 
-  bool copy_rows(const Table& table, std::span<dwell_unwind_page> pages);
+  bool copy_rows(const Table& table, std::span<dwell_unwind_page> pages, uint64_t now_ns);
   std::optional<uint32_t> place_rows(std::span<const dwell_unwind_row> rows,
-                                     std::span<const uint16_t> numbers);
+                                     std::span<const uint16_t> numbers, uint64_t now_ns);
+  bool make_slabs(uint32_t number);
   std::vector<uint16_t> renumber(const std::vector<Rule>& rules);
-  std::optional<Place> take_place(uint32_t count, uint64_t now_ns);
-  void give_back(Place place);
+  TableId new_id();
+  void drop(Loaded& table, uint64_t now_ns);
+  void begin_list(Place place, std::span<const ProcessMapping> mappings);
+  void end_list(Place place, uint64_t now_ns);
   void release(uint32_t pid, uint64_t now_ns);
 
   std::unique_ptr<TableMemory> memory_;
   RuleTable rules_;
   size_t rules_copied_ = 0;
   std::vector<std::span<dwell_unwind_row>> slabs_;
-  uint32_t next_row_ = 0;  // over all slabs
-  uint32_t next_page_ = 0;
+  Places row_places_;  // over all slabs
+  Places page_places_;
+  Places mapping_places_;
   uint64_t rows_ = 0;
   uint32_t version_ = 0;  // of the last list
   std::vector<Loaded> tables_;
-  std::map<uint32_t, uint32_t> free_;          // places in the mappings: first -> count
-  std::deque<Freed> freed_;                    // to be free_ later
+  std::vector<TableId> dropped_;               // ids to be given again
   std::unordered_map<uint32_t, Place> lists_;  // by pid
-  std::map<uint32_t, uint32_t> users_;         // of the place that begins there
+  std::map<uint32_t, List> users_;             // of the place that begins there
   uint64_t refused_tables_ = 0;
   uint64_t refused_lists_ = 0;
   std::string failure_;  // the last of the kernel's

@@ -157,5 +157,46 @@ TEST_F(LoadedTablesTest, PutsEachPageIntoOneSlab) {
   EXPECT_THAT(tables_->warnings().at(0), HasSubstr("raise --unwind-rows"));
 }
 
+TEST_F(LoadedTablesTest, DropsTheTablesOfFilesThatNobodyMapsAnyMore) {
+  constexpr uint64_t kIdle = LoadedTables::kIdleNs, kReuse = LoadedTables::kReuseAfterNs;
+  begin({.pages = 2});
+  const TableId kept = tables_->add(table_with(0x2000, 24)),
+                left = tables_->add(table_with(0x2000, 32));
+  const uint64_t rows = tables_->rows();
+  ASSERT_TRUE(map(1, 0x10000000, kept));
+  ASSERT_TRUE(map(2, 0x10000000, left));
+  ASSERT_TRUE(map(2, 0x10000000, kept, 1000));
+  EXPECT_TRUE(tables_->drop_idle(kIdle).empty()) << "it may start again at once";
+  EXPECT_EQ(tables_->drop_idle(kIdle + 1000), std::vector{left});
+  EXPECT_TRUE(tables_->drop_idle(2 * kIdle).empty());
+  EXPECT_LT(tables_->rows(), rows);
+  EXPECT_EQ(tables_->add(table_with(0x2000, 40), kIdle + 1000 + kReuse - 1), kNoTable)
+      << "a walk may still be reading it";
+  const TableId next = tables_->add(table_with(0x2000, 40), kIdle + 1000 + kReuse);
+  ASSERT_NE(next, kNoTable);
+  ASSERT_TRUE(map(3, 0x10000000, next));
+  EXPECT_EQ(cfa(1, 0x10002000), 24);
+  EXPECT_EQ(cfa(3, 0x10002000), 40);
+  EXPECT_EQ(tables_->rows(), rows);
+}
+
+TEST_F(LoadedTablesTest, KeepsATableAsLongAsAForkedChildUsesIt) {
+  constexpr uint64_t kIdle = LoadedTables::kIdleNs;
+  const TableId table = tables_->add(table_with(0x2000, 24));
+  ASSERT_TRUE(map(1, 0x10000000, table));
+  memory_->fork(1, 2);
+  tables_->share(1, 2);
+  tables_->forget_process(1, 0);
+  EXPECT_TRUE(tables_->drop_idle(5 * kIdle).empty());
+  tables_->forget_process(2, 5 * kIdle);
+  EXPECT_EQ(tables_->drop_idle(6 * kIdle), std::vector{table});
+}
+
+TEST_F(LoadedTablesTest, DropsATableThatNoProcessCameToUse) {
+  const TableId table = tables_->add(table_with(0x2000, 24), 50);
+  EXPECT_TRUE(tables_->drop_idle(LoadedTables::kIdleNs).empty());
+  EXPECT_EQ(tables_->drop_idle(LoadedTables::kIdleNs + 50), std::vector{table});
+}
+
 }  // namespace
 }  // namespace dwell::unwind

@@ -17,6 +17,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 DWELL = os.environ.get("DWELL", os.path.join(ROOT, "build/dev/src/cli/dwell"))
 PROGRAMS = os.environ.get("PROGRAMS", os.path.join(ROOT, "build/dev/tests/programs"))
 OUT = tempfile.mkdtemp(prefix="dwell_e2e.")
+os.environ["XDG_CACHE_HOME"] = os.path.join(OUT, "cache")  # of unwind tables: none of the machine's
 
 RUN_QUEUE_CLASSES = {"preempted", "preempted-kernel", "yielded", "signal", "new", "runnable"}
 PROCESS_TIMES = ("running_ns", "run_queue_ns", "blocked_ns", "censored_run_queue_ns", "censored_blocked_ns", "lost_ns")

@@ -107,6 +107,37 @@ export interface UnresolvedEntry {
   reason: string;
   remedy: string;
 }
+export interface FramesShare {
+  frames: number;
+  off_cpu_ns: number;
+}
+export interface ModuleHealth {
+  module: number;
+  all: FramesShare;
+  unwind_data: FramesShare;
+  frame_pointer: FramesShare;
+  cut: FramesShare;
+  cut_remedy: string;
+  no_name: FramesShare;
+  no_name_remedy: string;
+}
+export interface RuntimeHint {
+  process: number;
+  runtime: string;
+  no_name_ns: number;
+  cut_ns: number;
+  remedy: string;
+}
+export interface StackHealth {
+  off_cpu_ns: number; // of waits with a user stack
+  whole_ns: number;
+  cut_ns: number;
+  lost_ns: number;
+  by_pointer_ns: number;
+  no_name_ns: number;
+  modules: ModuleHealth[]; // most time first
+  hints: RuntimeHint[];
+}
 export interface ProfileDocument {
   format: string;
   version: number;
@@ -136,6 +167,7 @@ export interface ProfileDocument {
   losses: LossEntry[];
   unresolved: UnresolvedEntry[];
   warnings: string[];
+  stack_health: StackHealth | null; // null: the document of an older Dwell
   cost: {kernel_memory_bytes: number; user_memory_bytes: number; recorder_cpu_ns: number};
 }
 
@@ -231,6 +263,21 @@ function checkTables(document: Fields): void {
   checkTable(document, 'unresolved', ['reason', 'remedy'], ['module', 'frames']);
 }
 
+function checkHealth(document: Fields): void {
+  const health = document.stack_health;
+  if (health === null) return;
+  checkNumbers(health, 'stack_health', ['off_cpu_ns', 'whole_ns', 'cut_ns', 'lost_ns',
+                                        'by_pointer_ns', 'no_name_ns']);
+  checkTable(health as Fields, 'modules', ['cut_remedy', 'no_name_remedy'], ['module']);
+  checkTable(health as Fields, 'hints', ['runtime', 'remedy'],
+             ['process', 'no_name_ns', 'cut_ns']);
+  (health as unknown as StackHealth).modules.forEach((entry, i) => {
+    for (const share of ['all', 'unwind_data', 'frame_pointer', 'cut', 'no_name'] as const) {
+      checkNumbers(entry[share], `stack_health.modules[${i}].${share}`, ['frames', 'off_cpu_ns']);
+    }
+  });
+}
+
 function checkIndex(index: number, length: number, where: string): void {
   if (!Number.isInteger(index) || index < 0 || index >= length) {
     throw damaged(`${where} is ${index}, outside of its table of ${length}`);
@@ -265,12 +312,17 @@ function checkReferences(document: ProfileDocument): void {
   });
   document.unresolved.forEach(
     (u, i) => checkIndex(u.module, modules.length, `unresolved[${i}].module`));
+  document.stack_health?.modules.forEach(
+    (m, i) => checkIndex(m.module, modules.length, `stack_health.modules[${i}].module`));
+  document.stack_health?.hints.forEach(
+    (h, i) => checkIndex(h.process, processes.length, `stack_health.hints[${i}].process`));
 }
 
 // Fields that a document of an older Dwell does not have.
 function addMissing(document: Fields): void {
   document.timeline ??= null;
   document.intervals ??= [];
+  document.stack_health ??= null;
   if (document.timeline !== null) checkNumbers(document.timeline, 'timeline', ['min_ns']);
 }
 
@@ -280,6 +332,7 @@ export function checkDocument(value: unknown): ProfileDocument {
   checkHead(value);
   addMissing(value);
   checkTables(value);
+  checkHealth(value);
   const document = value as unknown as ProfileDocument;
   checkReferences(document);
   return document;

@@ -5,6 +5,7 @@ import type {LossEntry, ProfileDocument, UnresolvedEntry} from '../model/documen
 import type {Model} from '../model/model.ts';
 import {answerParts, subject, topCauses} from '../model/phases.ts';
 import {formatCount, formatDuration, formatShare, plural, visibleName} from '../model/text.ts';
+import {StacksPanel} from './stack_health.tsx';
 import {PhaseBar, PhaseLegend} from './phase_bar.tsx';
 
 const kShownWarnings = 20;
@@ -202,6 +203,7 @@ export function Summary({model}: {model: Model}) {
         <Emptiness document={document} />
         <Losses document={document} />
         <Warnings document={document} />
+        <StacksPanel document={document} />
       </div>
     </header>
   );

@@ -1,0 +1,23 @@
+// Language runtimes that make code while they run: how to know one, and the flags that give its
+// code names and frame pointers. Used by stack_health.cc.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace dwell {
+
+struct Runtime {
+  std::string_view name;          // "Node.js"
+  std::string_view map_flag;      // makes it write /tmp/perf-PID.map
+  std::string_view pointer_flag;  // makes its code keep frame pointers; "" if it does anyway
+};
+
+// By the file that a process runs or maps: "/usr/bin/node", "/opt/jdk/lib/server/libjvm.so". Null:
+// none that is known.
+const Runtime* runtime_of(std::string_view path);
+
+// The one sentence. `runtime` may be null; at least one of the two is missing.
+std::string runtime_remedy(const Runtime* runtime, bool lacks_map, bool lacks_pointers);
+
+}  // namespace dwell
