@@ -29,7 +29,7 @@ std::string module_name(const Profile& profile, uint32_t module) {
 std::string hint_text(const Profile& profile, const RuntimeHint& hint) {
   std::string what;
   if (hint.unnamed_ns > 0)
-    what = fmt::format("{} through code made at run time that has no name",
+    what = fmt::format("{} through code of its runtime that has no name",
                        format_duration(hint.unnamed_ns));
   if (hint.cut_ns > 0)
     what += fmt::format("{}{} cut in such code", what.empty() ? "" : ", ",

@@ -9,10 +9,9 @@ constexpr Runtime kJava{"Java",
                         "run `jcmd PID Compiler.perfmap` while it is recorded, or start it with "
                         "-XX:+DumpPerfMapAtExit (JDK 17 or newer; older: attach perf-map-agent)",
                         "-XX:+PreserveFramePointer"};
-constexpr Runtime kNode{"Node.js",
-                        "start it with --perf-basic-prof (and --interpreted-frames-native-stack "
-                        "for functions that are interpreted)",
-                        ""};
+constexpr Runtime kNode{"Node.js", "start it with --perf-basic-prof", "",
+                        "Builtins_InterpreterEntryTrampoline",
+                        "start it with --perf-basic-prof --interpreted-frames-native-stack"};
 constexpr Runtime kDotNet{".NET", "set DOTNET_PerfMapEnabled=1 in its environment", ""};
 
 struct Mark {
@@ -38,14 +37,16 @@ const Runtime* runtime_of(std::string_view path) {
   return nullptr;
 }
 
-std::string runtime_remedy(const Runtime* runtime, bool lacks_map, bool lacks_pointers) {
-  const std::string_view map = runtime != nullptr ? runtime->map_flag : kAnyMap;
+std::string runtime_remedy(const Runtime* runtime, const RuntimeFaults& faults) {
+  std::string_view names;
+  if (faults.lacks_map) names = runtime != nullptr ? runtime->map_remedy : kAnyMap;
+  if (faults.interprets && runtime != nullptr) names = runtime->interpreter_remedy;
   const std::string_view pointer = runtime != nullptr ? runtime->pointer_flag : kAnyPointer;
   // A runtime that always keeps frame pointers: the code is somebody else's.
-  if (!lacks_pointers || pointer.empty()) return lacks_map ? std::string(map) : "";
+  if (!faults.lacks_pointers || pointer.empty()) return std::string(names);
   const std::string start =
       runtime != nullptr ? fmt::format("start it with {}", pointer) : std::string(pointer);
-  return lacks_map ? fmt::format("{}; for names {}", start, map) : start;
+  return names.empty() ? start : fmt::format("{}; for names {}", start, names);
 }
 
 }  // namespace dwell

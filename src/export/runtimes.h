@@ -9,15 +9,24 @@ namespace dwell {
 
 struct Runtime {
   std::string_view name;          // "Node.js"
-  std::string_view map_flag;      // makes it write /tmp/perf-PID.map
+  std::string_view map_remedy;    // makes it write /tmp/perf-PID.map
   std::string_view pointer_flag;  // makes its code keep frame pointers; "" if it does anyway
+  // The function that is seen in place of each interpreted one; "": none, or nothing helps.
+  std::string_view interpreter = "";
+  std::string_view interpreter_remedy = "";  // the map included
+};
+
+struct RuntimeFaults {
+  bool lacks_map = false;
+  bool lacks_pointers = false;
+  bool interprets = false;
 };
 
 // By the file that a process runs or maps: "/usr/bin/node", "/opt/jdk/lib/server/libjvm.so". Null:
 // none that is known.
 const Runtime* runtime_of(std::string_view path);
 
-// The one sentence. `runtime` may be null; at least one of the two is missing.
-std::string runtime_remedy(const Runtime* runtime, bool lacks_map, bool lacks_pointers);
+// The one sentence; "" if nothing helps. `runtime` may be null.
+std::string runtime_remedy(const Runtime* runtime, const RuntimeFaults& faults);
 
 }  // namespace dwell

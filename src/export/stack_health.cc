@@ -67,6 +67,7 @@ std::string unnamed_remedy(const Profile& profile, const Module& module,
 struct StackFacts {
   uint64_t time_ns = 0;
   bool unnamed_code = false;  // made at run time, without a perf map
+  bool interpreted = false;   // the interpreter's frames stand for those of the program
   bool cut_in_code = false;   // the walk ended there
   const Runtime* runtime = nullptr;
 };
@@ -129,6 +130,9 @@ class HealthCheck {
       facts.unnamed_code |= module.kind == ModuleKind::kAnonymous;
     }
     if (facts.runtime == nullptr) facts.runtime = runtime_of(profile_.text(module.path));
+    const std::string& function = profile_.text(frame.function);
+    facts.interpreted |=
+        !function.empty() && facts.runtime != nullptr && function == facts.runtime->interpreter;
   }
 
   void add_steps(const Walk& walk, const std::vector<uint32_t>& users, StackFacts& facts) {
@@ -209,6 +213,7 @@ class HealthCheck {
   }
 
   struct ProcessFacts {
+    RuntimeFaults faults;
     uint64_t unnamed_ns = 0;
     uint64_t cut_ns = 0;
     const Runtime* runtime = nullptr;
@@ -219,7 +224,10 @@ class HealthCheck {
     for (const Row& row : profile_.rows) {
       const StackFacts& facts = facts_[row.stack];
       ProcessFacts& sum = processes[profile_.threads[row.thread].process];
-      if (facts.unnamed_code) sum.unnamed_ns += row.total_ns();
+      sum.faults.lacks_map |= facts.unnamed_code;
+      sum.faults.interprets |= facts.interpreted;
+      sum.faults.lacks_pointers |= facts.cut_in_code;
+      if (facts.unnamed_code || facts.interpreted) sum.unnamed_ns += row.total_ns();
       if (facts.cut_in_code) sum.cut_ns += row.total_ns();
       if (sum.runtime == nullptr) sum.runtime = facts.runtime;
     }
@@ -229,7 +237,7 @@ class HealthCheck {
           sum.runtime != nullptr
               ? sum.runtime
               : runtime_of(profile_.text(profile_.processes[process].executable));
-      std::string remedy = runtime_remedy(runtime, sum.unnamed_ns > 0, sum.cut_ns > 0);
+      std::string remedy = runtime_remedy(runtime, sum.faults);
       if (remedy.empty()) continue;
       health_.hints.push_back({process, runtime != nullptr ? runtime->name : std::string_view(),
                                sum.unnamed_ns, sum.cut_ns, std::move(remedy)});

@@ -40,11 +40,11 @@ struct WalkEndShare {
   uint64_t time_ns = 0;
 };
 
-// A process whose code is made at run time, without names or without frame pointers.
+// A process whose code is made at run time or interpreted, without names or frame pointers.
 struct RuntimeHint {
   uint32_t process = 0;      // into Profile::processes
   std::string_view runtime;  // "Node.js"; "" if not known
-  uint64_t unnamed_ns = 0;   // of stacks through such code without a perf map
+  uint64_t unnamed_ns = 0;   // of stacks through such code without a perf map, or interpreted code
   uint64_t cut_ns = 0;       // of stacks that end in such code
   std::string remedy;        // the exact flags
 };

@@ -34,11 +34,11 @@ class Stacks {
     return builder_.module(path, "", kind);
   }
   void add(const std::vector<uint32_t>& modules, const Walk& walk, uint64_t ns,
-           Resolution how = Resolution::kSymtab) {
+           Resolution how = Resolution::kSymtab, const char* function = "f") {
     std::vector<uint32_t> frames;
     for (const uint32_t module : modules)
       frames.push_back(
-          builder_.frame({.function = how == Resolution::kNone ? 0 : builder_.string("f"),
+          builder_.frame({.function = how == Resolution::kNone ? 0 : builder_.string(function),
                           .module = module,
                           .address = next_address_ += 16,
                           .how = how}));
@@ -169,6 +169,25 @@ TEST(StackHealth, NamesTheFlagOfEachRuntimeWithoutAMap) {
     EXPECT_THAT(health.hints[0].remedy, HasSubstr(c.flag)) << c.executable;
     EXPECT_THAT(health.hints[0].remedy, Not(HasSubstr("PreserveFramePointer")));
   }
+}
+
+TEST(StackHealth, AsksForTheFlagThatTellsInterpretedFunctionsApart) {
+  Stacks stacks;
+  const uint32_t node = stacks.module("/usr/bin/node");
+  stacks.add({node, node}, {WalkEnd::kRoot, {}}, 9, Resolution::kSymtab,
+             "Builtins_InterpreterEntryTrampoline");
+  const StackHealth health = stack_health(stacks.finish());
+  ASSERT_EQ(health.hints.size(), 1u);
+  EXPECT_EQ(health.hints[0].unnamed_ns, 9u);
+  EXPECT_THAT(health.hints[0].remedy, HasSubstr("--interpreted-frames-native-stack"));
+}
+
+TEST(StackHealth, KnowsAnInterpreterInItsOwnRuntimeOnly) {
+  Stacks stacks;
+  stacks.add({stacks.module("/bin/app")}, {WalkEnd::kRoot, {}}, 9, Resolution::kSymtab,
+             "Builtins_InterpreterEntryTrampoline");
+  stacks.add({stacks.module("/usr/bin/dotnet")}, {WalkEnd::kRoot, {}}, 9, Resolution::kNone);
+  EXPECT_THAT(stack_health(stacks.finish()).hints, IsEmpty());
 }
 
 TEST(StackHealth, SendsJavaWithoutFramePointersToItsFlag) {

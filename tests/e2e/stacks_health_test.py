@@ -57,7 +57,7 @@ def by_frame_pointer():
 
 def record_node(*flags):
     name = f"node{len(flags)}.dwell"
-    profile, _, _ = record_command([shutil.which("node"), *flags, "--always-sparkplug", "-e", NODE_PROGRAM], name=name)
+    profile, _, _ = record_command([shutil.which("node"), *flags, "-e", NODE_PROGRAM], name=name)
     pid = next(p["pid"] for p in profile.processes if p["name"] in ("node", "MainThread"))
     hints = [h for h in profile.document["stack_health"]["hints"] if profile.processes[h["process"]]["pid"] == pid]
     return profile, hints, report(out(name)).stdout
@@ -67,13 +67,16 @@ def node():
     if shutil.which("node") is None:
         print("node is not installed: its hint is not tested here")
         return
-    _, hints, text = record_node()
+    _, hints, text = record_node("--always-sparkplug")
     check(len(hints) == 1 and hints[0]["runtime"] == "Node.js" and "--perf-basic-prof" in hints[0]["remedy"],
           f"node without a map: {[(h['runtime'], h['no_name_ns'] / 1e6, h['remedy']) for h in hints]}")
     check(hints and hints[0]["no_name_ns"] >= 1e9, "with the time that it concerns")
     check("(Node.js)" in text and "--perf-basic-prof" in text, "the table names the flag")
-    profile, hints, text = record_node("--perf-basic-prof")
-    check(hints == [] and "(Node.js)" not in text, f"node with --perf-basic-prof: no hint {hints}")
+    _, hints, _ = record_node("--perf-basic-prof", "--no-opt", "--no-sparkplug")
+    check(len(hints) == 1 and "--interpreted-frames-native-stack" in hints[0]["remedy"] and hints[0]["no_name_ns"] >= 1e9,
+          f"node with a map, interpreting: {[(h['no_name_ns'] / 1e6, h['remedy']) for h in hints]}")
+    profile, hints, text = record_node("--perf-basic-prof", "--interpreted-frames-native-stack")
+    check(hints == [] and "(Node.js)" not in text, f"node with both flags: no hint {hints}")
     names = {f["name"] for r in profile.rows(cause={"futex"}) for f in profile.frames(r) if f["how"] == "perf-map"}
     check(any("waitInScript" in n for n in names) and any("callInScript" in n for n in names), f"and names: {sorted(names)[:6]}")
     for path in glob.glob("/tmp/perf-*.map"):

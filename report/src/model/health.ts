@@ -35,7 +35,7 @@ export function healthAdvice(document: ProfileDocument): Advice[] {
     if (!worth(hint.no_name_ns + hint.cut_ns)) continue;
     const process = document.processes[hint.process]!;
     const what = hint.no_name_ns > 0
-      ? `${formatDuration(hint.no_name_ns)} through code made at run time that has no name`
+      ? `${formatDuration(hint.no_name_ns)} through code of its runtime that has no name`
       : `${formatDuration(hint.cut_ns)} cut in code made at run time`;
     advice.push({
       who: `${process.name} [${process.pid}]${hint.runtime === '' ? '' : ` (${hint.runtime})`}`,
