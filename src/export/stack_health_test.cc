@@ -91,6 +91,20 @@ TEST(StackHealth, TellsPerModuleHowItsFramesWereFound) {
   EXPECT_EQ(of(health, app).cut_remedy, "");
 }
 
+TEST(StackHealth, DoesNotTakeInlinedFunctionsForSteps) {
+  Stacks stacks;
+  const uint32_t app = stacks.module("/bin/app"), other = stacks.module("/bin/other");
+  stacks.add({app, app, other}, {WalkEnd::kRoot, {0b01, 0}}, 7);
+  Profile profile = stacks.finish();
+  profile.frames[0].inlined = true;  // into the second: the walker saw two frames
+  const StackHealth health = stack_health(profile);
+  EXPECT_EQ(of(health, app).by_pointer.frames, 1u);
+  EXPECT_EQ(of(health, app).all.frames, 1u);
+  EXPECT_EQ(of(health, other).by_unwind_data.frames, 1u);
+  EXPECT_EQ(nlohmann::json::parse(json(profile))["stacks"][0]["by_pointer"],
+            nlohmann::json::array({1}));
+}
+
 TEST(StackHealth, SendsTheBuilderOfCodeWithNeitherToTheRightFlags) {
   Stacks stacks;
   const uint32_t libc = stacks.module("/lib/libc.so.6"), bare = stacks.module("/bin/bare");

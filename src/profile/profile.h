@@ -72,8 +72,9 @@ inline bool is_root(WalkEnd end) { return end >= WalkEnd::kRoot && end <= WalkEn
 // How the user part of a stack was walked.
 struct Walk {
   WalkEnd end = WalkEnd::kNotWalked;
-  // Bit i: the step from the i-th user frame, leaf first, to its caller followed the frame pointer;
-  // else unwind data. From the last frame there was a step only if the stack is whole.
+  // Bit i: the step from the i-th user frame, leaf first and inlined ones not counted, to its
+  // caller followed the frame pointer; else unwind data. From the last frame there was a step only
+  // if the stack is whole.
   std::array<uint64_t, 2> pointer_steps{};
 
   bool followed_pointer(size_t user_frame) const {
