@@ -40,6 +40,7 @@ static always_inline void begin_walk(struct scratch* scratch, __u64 hash) {
   walk->by_row = walk->by_pointer = 0;
   walk->loads = walk->leaf_used = 0;
   walk->bp_load = walk->bx_load = FROM_LEAF;
+  walk->stack_changes = 0;
   walk->is_leaf = 1;
   /* In a system call ip is behind the instruction, which may be the last of its function. */
   walk->is_return = (__s64)regs->orig_ax >= 0;
