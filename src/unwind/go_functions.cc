@@ -1,7 +1,6 @@
 #include "unwind/go_functions.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "unwind/cfi_reader.h"
@@ -20,12 +19,10 @@ constexpr uint8_t kWritesPointer = 2;     // funcFlag_SPWRITE
 constexpr int64_t kFrameMax = 1 << 30;    // bytes
 constexpr int16_t kFramePointerAt = -16;  // from the CFA: below the return address
 
-// Go marks these as outermost, but they have a caller: C code, or the interrupted function.
-constexpr std::array kHasCaller = {std::string_view("runtime.mstart"),
-                                   std::string_view("runtime.sigtramp")};
-// mcall leaves the goroutine that called it for good, and clone begins a thread.
-constexpr std::array kHasNone = {std::string_view("runtime.mcall"),
-                                 std::string_view("runtime.clone")};
+// Leaves the goroutine that called it for good: what its frame pointer leads to is another story.
+constexpr std::string_view kLeavesForGood = "runtime.mcall";
+// Marked as outermost, but the kernel called it for the function that a signal interrupted.
+constexpr std::string_view kSignalHandler = "runtime.sigtramp";
 // Signal handlers return to it: the walker knows it by its bytes.
 constexpr std::string_view kRestorer = "runtime.sigreturn";
 
@@ -64,10 +61,9 @@ std::optional<Header> read_header(std::string_view section) {
 GoFunction::Caller caller_of(std::string_view name, uint8_t flags) {
   using Caller = GoFunction::Caller;
   name = name.substr(0, name.find(".abi0"));
-  const auto is_among = [&](const auto& set) { return std::ranges::find(set, name) != set.end(); };
-  if (is_among(kHasNone)) return Caller::kNone;
+  if (name == kLeavesForGood) return Caller::kNone;
   if (name.starts_with(kRestorer)) return Caller::kByPointer;
-  if ((flags & kOutermost) != 0 && !is_among(kHasCaller)) return Caller::kNone;
+  if ((flags & kOutermost) != 0 && name != kSignalHandler) return Caller::kNone;
   return (flags & kWritesPointer) != 0 ? Caller::kByPointer : Caller::kAboveFrame;
 }
 

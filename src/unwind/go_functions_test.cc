@@ -53,15 +53,15 @@ TEST_F(GoFunctionsTest, ReadsTheLongerRecordsOfGo1_20) {
 // What lies above mcall's frame is left over from other calls, and rbp is that of the goroutine.
 TEST_F(GoFunctionsTest, EndsAStackWhereTheRunTimeDoes) {
   go_.function("runtime.mcall", {{0, 0x10}}, Builder::kWritesPointer);
-  go_.function("runtime.clone.abi0", {{0, 0x10}});
+  go_.function("runtime.mstart.abi0", {{0, 0x10}}, Builder::kOutermost);
   go_.function("runtime.rt0_go.abi0", {{0, 0x10}}, Builder::kOutermost);
   for (uint64_t at = kText; at < kText + 0x30; at += 0x10)
     EXPECT_EQ(compiled().find(at)->cfa_kind, DWELL_CFA_ROOT) << at;
 }
 
-TEST_F(GoFunctionsTest, GoesOnWhereOnlyTheRunTimeWouldEnd) {
-  go_.function("runtime.mstart.abi0", {{0, 0x10}}, Builder::kOutermost);
-  EXPECT_EQ(compiled().find(kText)->cfa_kind, DWELL_CFA_REGISTER);
+TEST_F(GoFunctionsTest, GoesOnThroughASignalHandler) {
+  go_.function("runtime.sigtramp.abi0", {{0x40, 0x10}}, Builder::kOutermost);
+  EXPECT_EQ(compiled().find(kText)->cfa_offset, 0x48);
 }
 
 TEST_F(GoFunctionsTest, FollowsTheFramePointerFromOneStackToAnother) {

@@ -6,20 +6,20 @@ Environment: DWELL, the binary (default: that of the preset dev). docs/stacks.md
 """
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "e2e")]
 
+import truth_stacks
 from comparison import Comparison, compare
 from dwell_e2e import OUT
 from programs import PROGRAMS
-import shutil
 
-TRUTH_NEEDS = {"gdb": "gdb", "eu-stack": "elfutils"}
 SHOWN_FRAMES = 12
-HEAD = ("program", "threads", "equal", "gdb", "libdwfl", "whole %", "FP equal", "FP whole %")
+HEAD = ("program", "threads", "equal", "gdb", "libdwfl", "own", "frames", "whole %", "FP equal", "FP frames", "FP whole %")
 
 
 def install(packages):
@@ -47,11 +47,12 @@ def print_difference(thread):
         print(f"    {label}, {len(stack)} frames\n{show(stack, first)}")
 
 
-def row(name, comparison: Comparison):
-    count = comparison.count
-    return (name, len(comparison.threads), count(lambda t: t.is_equal()), count(lambda t: t.equals("gdb")),
-            count(lambda t: t.equals("libdwfl")), f"{comparison.whole:.3f}", count(lambda t: t.is_equal_by_pointer()),
-            f"{comparison.whole_by_pointer:.3f}")
+def row(program, comparison: Comparison):
+    count, frames = comparison.count, comparison.mean_frames()
+    own = count(lambda t: t.equals(program.own_truth)) if program.own_truth else "-"
+    return (program.name, len(comparison.threads), count(lambda t: t.is_equal()), count(lambda t: t.equals("gdb")),
+            count(lambda t: t.equals("libdwfl")), own, f"{frames[0]:.1f}", f"{comparison.whole:.3f}", count(lambda t: t.is_equal_by_pointer()),
+            f"{frames[1]:.1f}", f"{comparison.whole_by_pointer:.3f}")
 
 
 def print_row(cells):
@@ -70,20 +71,23 @@ def main():
     asked = options()
     wanted = [p for p in PROGRAMS if not asked.programs or p.name in asked.programs]
     missing = {package for p in wanted for package in p.missing()}
-    missing |= {package for command, package in TRUTH_NEEDS.items() if shutil.which(command) is None}
+    missing |= {truth_stacks.PACKAGES[which] for which in truth_stacks.PACKAGES if which not in truth_stacks.available()}
     if asked.install and missing:
         install(missing)
+    whose = truth_stacks.available()
+    if not whose:
+        sys.exit("neither gdb nor eu-stack (elfutils) is installed: run with --install")
     print_row(HEAD)
     compared = []
     for program in wanted:
         if program.missing():
             print(f"{program.name:<12}  skipped: not installed: {' '.join(program.missing())}")
             continue
-        comparison = compare(program)
+        comparison = compare(program, whose)
         compared.append(comparison)
-        print_row(row(program.name, comparison))
+        print_row(row(program, comparison))
         for thread in comparison.threads:
-            if not thread.is_equal() or asked.differences and not (thread.equals("gdb") and thread.equals("libdwfl")):
+            if not thread.is_equal() or asked.differences and not all(thread.equals(which) for which in whose):
                 print_difference(thread)
     threads = sum(len(c.threads) for c in compared)
     equal = sum(len(c.threads) - len(c.different()) for c in compared)

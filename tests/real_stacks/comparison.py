@@ -9,9 +9,9 @@ import signal
 import subprocess
 import time
 
+import truth_stacks
 from address_space import AddressSpace, processes_below, state_of, threads_of
 from dwell_e2e import DWELL, Profile, load, out, run, total
-from truth_stacks import gdb_stacks, libdwfl_stacks
 
 WINDOW = "1s"
 STOP_PATIENCE_S = 5
@@ -44,6 +44,11 @@ class Comparison:
 
     def count(self, predicate):
         return sum(1 for thread in self.threads if predicate(thread))
+
+    def mean_frames(self):
+        """Of the longest wait of each thread: with unwind data, and by frame pointers alone."""
+        return tuple(sum(len(s[0]) for s in stacks if s) / max(len(self.threads), 1)
+                     for stacks in ([t.ours for t in self.threads], [t.by_pointer for t in self.threads]))
 
     def different(self):
         return [thread for thread in self.threads if not thread.is_equal()]
@@ -83,10 +88,10 @@ def stacks_by_thread(profile, pids):
     return stacks, 100 * whole / max(total(rows), 1)
 
 
-def read_truths(pid, threads):
+def read_truths(pid, threads, whose):
     space = AddressSpace(pid)
-    for which, walk in (("gdb", gdb_stacks), ("libdwfl", libdwfl_stacks)):
-        for tid, stack in walk(pid).items():
+    for which in whose:
+        for tid, stack in truth_stacks.WALKS[which](pid).items():
             if tid in threads and stack:
                 threads[tid].truths[which] = [space.place(ip) for ip in stack]
 
@@ -105,7 +110,9 @@ def stop(pids):
             time.sleep(0.002)
 
 
-def compare_processes(pids):
+def compare_processes(whose):
+    """`whose`: {pid: names of truth_stacks.WALKS}."""
+    pids = list(whose)
     ours, whole = stacks_by_thread(record(pids), pids)
     by_pointer, whole_by_pointer = stacks_by_thread(record(pids, "--unwind-rows", "0"), pids)
     threads = []
@@ -113,7 +120,7 @@ def compare_processes(pids):
     for pid in pids:
         of_process = {tid: Thread(pid, tid, thread_name(pid, tid), ours.get((pid, tid), []), by_pointer.get((pid, tid), []))
                       for tid in threads_of(pid)}
-        read_truths(pid, of_process)
+        read_truths(pid, of_process, whose[pid])
         threads += of_process.values()
     return Comparison(threads, whole, whole_by_pointer)
 
@@ -131,15 +138,18 @@ def end(started):
             process.stdin.close()
 
 
-def compare(program):
+def compare(program, whose):
+    """`whose`: which of truth_stacks.WALKS, beside the program's own."""
     folder = out(program.name)
     os.mkdir(folder)
     os.chmod(os.path.dirname(folder), 0o755)  # a server that runs as another user comes through
     started = program.start(folder)
     try:
         time.sleep(program.settle_s)
-        pids = [pid for process in started for pid in processes_below(process.pid)]
-        return compare_processes(pids)
+        walks = {pid: whose for process in started for pid in processes_below(process.pid)}
+        if program.own_truth:
+            walks[started[0].pid] = whose + [program.own_truth]
+        return compare_processes(walks)
     finally:
         end(started)
         shutil.rmtree(folder, ignore_errors=True)

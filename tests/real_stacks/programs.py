@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import typing
 
 SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sources")
@@ -23,6 +24,7 @@ class Program:
     needs: dict
     start: typing.Callable  # (folder) -> the processes that it started, which stay
     settle_s: float = 1.5
+    own_truth: str = ""  # of truth_stacks.WALKS, beside gdb and libdwfl; ends the program
 
     def missing(self):
         """The packages that this machine lacks."""
@@ -53,7 +55,6 @@ def hold_connections(port, count=3):
 
 def wait_for_port(port):
     """A program that never listens is found out by what it lacks later."""
-    import time
     for _ in range(200):
         with socket.socket() as s:
             if s.connect_ex(("127.0.0.1", port)) == 0:
@@ -163,9 +164,14 @@ def chromium(folder):
                     f"--user-data-dir={folder}/profile", "file://" + page], cwd=folder)]
 
 
-def go_server(_folder):
+def launch_go(command, folder):
+    with open(os.path.join(folder, "stderr"), "w", encoding="utf-8") as f:
+        return launch(command, stderr=f, env=dict(os.environ, GOTRACEBACK="crash"))
+
+
+def go_server(folder):
     port = free_port()
-    server = launch(["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{port}"])
+    server = launch_go(["prometheus-node-exporter", f"--web.listen-address=127.0.0.1:{port}"], folder)
     wait_for_port(port)
     return [server, hold_connections(port)]
 
@@ -175,7 +181,7 @@ def go_built(folder):
     binary = os.path.join(folder, "waits")
     cache = dict(os.environ, GOCACHE=os.path.join(folder, "cache"), GO111MODULE="off", CGO_ENABLED="0")
     subprocess.run(["/usr/bin/go", "build", "-o", binary, "waits.go"], cwd=folder, env=cache, check=True, **QUIET)
-    return [launch([binary], cwd=folder)]
+    return [launch_go([binary], folder)]
 
 
 def rust(folder):
@@ -202,7 +208,7 @@ PROGRAMS = [
     Program("java-fp", {"java": "default-jre-headless", "javac": "default-jdk-headless"},
             java("-XX:+PreserveFramePointer"), settle_s=4),
     Program("chromium", {"chromium": "chromium"}, chromium, settle_s=6),
-    Program("go", {"prometheus-node-exporter": "prometheus-node-exporter"}, go_server),
-    Program("go-built", {"/usr/bin/go": "golang-go"}, go_built),
+    Program("go", {"prometheus-node-exporter": "prometheus-node-exporter"}, go_server, own_truth="go"),
+    Program("go-built", {"/usr/bin/go": "golang-go"}, go_built, own_truth="go"),
     Program("rust", {"rg": "ripgrep", "fdfind": "fd-find", "batcat": "bat"}, rust),
 ]

@@ -1,10 +1,16 @@
-"""Stacks of a stopped process as two programs see them that share no code with Dwell: gdb, and elfutils' libdwfl.
+"""Stacks of a stopped process as two programs see them that share no code with Dwell: gdb, and elfutils' libdwfl. And of
+a Go program as its own run time sees them, which alone knows where it goes from one stack to another.
 
-Both give physical frames, leaf first, per thread: inlined functions and the tail calls that gdb makes up from debug
+All give physical frames, leaf first, per thread: inlined functions and the tail calls that gdb makes up from debug
 information are no frames. Of a frame that called, the place is the last byte of the call, one before the return
 address; of the leaf and of a frame that a signal interrupted, it is the address itself."""
+import os
 import re
+import shutil
+import signal
+import time
 
+from address_space import state_of, threads_of
 from dwell_e2e import out, run
 
 WALK = """python
@@ -26,6 +32,9 @@ for thread in gdb.selected_inferior().threads():
 end
 """
 TIMEOUT_S = 120
+GO_PATIENCE_S = 30
+COMMANDS = {"gdb": "gdb", "libdwfl": "eu-stack"}
+PACKAGES = {"gdb": "gdb", "libdwfl": "elfutils"}
 
 
 def gdb_stacks(pid):
@@ -52,3 +61,38 @@ def stacks_in(text, thread_line, frame_line):
         elif tid is not None and (match := re.match(frame_line, line)):
             stacks[tid].append(int(match[1], 16) - bool(match[2]))
     return stacks
+
+
+def go_stacks(pid):
+    """Stacks of a Go program as its own run time tells them at its end: the environment has GOTRACEBACK=crash, standard
+    error is a file. It names no threads: each is known by its stack pointer. A system call that is begun again is told
+    by the address of its instruction, so the leaf's address is the kernel's."""
+    said = os.readlink(f"/proc/{pid}/fd/2")
+    threads = {}
+    for tid in threads_of(pid):
+        with open(f"/proc/{pid}/task/{tid}/syscall", encoding="utf-8") as f:
+            sp, ip = f.read().split()[-2:]
+        threads[int(sp, 16)] = (tid, int(ip, 16))
+    os.kill(pid, signal.SIGQUIT)
+    os.kill(pid, signal.SIGCONT)
+    until = time.monotonic() + GO_PATIENCE_S
+    while state_of(pid) not in "ZX" and time.monotonic() < until:
+        time.sleep(0.05)
+    with open(said, encoding="utf-8", errors="replace") as f:
+        told = re.split(r"^PC=0x[0-9a-f]+ m=.*\n", f.read(), flags=re.M)[1:]
+    stacks = {}
+    for text in told:
+        own = text.lstrip("\n").split("\n\n")[0]
+        frames = [(int(sp, 16), int(pc, 16)) for sp, pc in re.findall(r" sp=0x([0-9a-f]+) pc=0x([0-9a-f]+)$", own, re.M)]
+        if frames and frames[0][0] in threads:
+            tid, ip = threads[frames[0][0]]
+            stacks[tid] = [ip] + [pc - 1 for _, pc in frames[1:]]
+    return stacks
+
+
+WALKS = {"gdb": gdb_stacks, "libdwfl": libdwfl_stacks, "go": go_stacks}
+
+
+def available():
+    """The names of those that are installed."""
+    return [which for which, command in COMMANDS.items() if shutil.which(command)]
