@@ -205,7 +205,7 @@ static always_inline __u32 follow_pointer(struct task_struct* other, struct scra
   __u32 astray = walk->mappings ? DWELL_WALK_BAD_POINTER : DWELL_WALK_NO_TABLES;
   if (leave_stub(other, scratch)) return GO_ON;
   use(scratch, walk->bp_load, LEAF_BP);
-  if (frame == 0) return DWELL_WALK_ROOT_POINTER;
+  if (frame == 0) return end_at_zero(walk, walk->by_pointer, DWELL_WALK_ROOT_POINTER);
   if (frame == POINTER_LOST) return DWELL_WALK_REGISTER_LOST;
   if (frame & 7) return astray;
   if (frame < walk->sp && !is_on_other_stack(other, scratch, frame)) return astray;
@@ -302,7 +302,7 @@ static always_inline __u32 step(struct task_struct* other, struct scratch* scrat
   end = rule ? follow_rule(other, scratch, rule) : follow_pointer(other, scratch);
   walk->is_leaf = 0;
   if (end != GO_ON) return end;
-  if (walk->ip == 0) return DWELL_WALK_ROOT_ZERO;
+  if (walk->ip == 0) return end_at_zero(walk, walk->by_pointer - 1, DWELL_WALK_ROOT_ZERO);
   if (walk->ip < LOWEST_CODE || walk->ip > HIGHEST_CODE) return DWELL_WALK_BAD_IP;
   return GO_ON;
 }

@@ -50,6 +50,15 @@ static always_inline void begin_walk(struct scratch* scratch, __u64 hash) {
   keep_frame(scratch);
 }
 
+/*
+ * At a frame pointer or a return address of 0, behind `steps` frames that frame pointers led to: is
+ * it the root? The outermost function has a frame pointer of 0. But code without frame pointers,
+ * libc first of all, keeps anything there: of a leaf that nothing is known about it says nothing.
+ */
+static always_inline __u32 end_at_zero(const struct walk* walk, __u32 steps, __u32 root) {
+  return walk->mappings || steps > 0 ? root : DWELL_WALK_NO_TABLES;
+}
+
 static always_inline void count_walk(const struct walk* walk, __u32 end) {
   count(DWELL_COUNT_WALK_END + end, 0);
   count_many(DWELL_COUNT_FRAMES_BY_ROW, walk->by_row, 0);
