@@ -29,7 +29,7 @@ static always_inline int load_frame(struct scratch* scratch, __u64 address) {
 static always_inline __u32 step(struct scratch* scratch) {
   struct walk* walk = &scratch->walk;
   __u64 frame = walk->bp;
-  if (frame == 0) return DWELL_WALK_ROOT_POINTER;
+  if (frame == 0) return end_at_zero(walk, walk->by_pointer, DWELL_WALK_ROOT_POINTER);
   if (frame < walk->sp || frame & 7) return DWELL_WALK_NO_TABLES;
   int word = load_frame(scratch, frame);
   if (word < 0) return DWELL_WALK_FAULT;
@@ -37,7 +37,8 @@ static always_inline __u32 step(struct scratch* scratch) {
   walk->ip = scratch->chunk[word + 1];
   walk->sp = frame + 16;
   note_pointer_step(scratch);
-  return walk->ip == 0 ? DWELL_WALK_ROOT_ZERO : keep_frame(scratch);
+  if (walk->ip == 0) return end_at_zero(walk, walk->by_pointer - 1, DWELL_WALK_ROOT_ZERO);
+  return keep_frame(scratch);
 }
 
 /* There are no tables in this build. */

@@ -145,6 +145,7 @@ struct walk {
   __u32 loads;              /* words read so far, those beyond KEPT_LOADS as well */
   __u32 bp_load, bx_load;   /* which of them gave the register, or FROM_LEAF */
   __u32 leaf_used;          /* registers of the leaf on which the walk depends: LEAF_BP | LEAF_BX */
+  __u32 stack_changes;      /* callers on another stack, at lower addresses */
 };
 
 /* `address` is above NOT_USED as long as the walk does not depend on the word. */

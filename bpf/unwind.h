@@ -16,6 +16,7 @@
 enum {
   POINTER_LOST = 1, /* in place of a frame pointer that is not known; never aligned */
   LOWEST_CODE = 4096,
+  STACK_CHANGES_MAX = 4,
   CHUNK_BELOW = 56, /* registers are saved this far below a return address */
   /* The signal frame of x86-64 Linux, from rsp at its restorer: include/uapi/asm/ucontext.h. */
   SIGNAL_FLAGS_MAX = 255, /* 7 is all there is so far */
@@ -143,6 +144,16 @@ static always_inline bool is_behind_call(__u64 code) {
   return second == 0xff && ((first & 0xf8) == 0xd0 || (first & 0xf8) == 0x10);
 }
 
+/* Does the address lie in known code, behind a call? */
+static always_inline bool is_called_from(struct task_struct* other, struct scratch* scratch,
+                                         __u64 caller) {
+  struct walk* walk = &scratch->walk;
+  if (find_mapping(walk->first_mapping, walk->mappings, caller - 1) == NO_INDEX) return false;
+  bool called = load(other, scratch, caller - 8) == 0 && is_behind_call(walk->word);
+  walk->chunk_start = 0;
+  return called;
+}
+
 /*
  * A system call in code without unwind data is mostly that of a stub which keeps nothing on the
  * stack, as clone3 of glibc and those of Go: then its caller is at rsp, and a frame pointer would
@@ -153,13 +164,23 @@ static always_inline bool leave_stub(struct task_struct* other, struct scratch* 
   if (!walk->is_leaf || !walk->is_return || walk->mappings == 0) return false;
   if (load(other, scratch, walk->sp) != 0) return false;
   __u64 caller = walk->word;
-  if (find_mapping(walk->first_mapping, walk->mappings, caller - 1) == NO_INDEX) return false;
-  if (load(other, scratch, caller - 8) != 0 || !is_behind_call(walk->word)) return false;
-  walk->chunk_start = 0;
+  if (!is_called_from(other, scratch, caller)) return false;
   walk->sp += 8;
   walk->ip = caller;
   note_pointer_step(scratch);
   return true;
+}
+
+/*
+ * Is this the frame of a caller on another stack? It may lie at lower addresses, as that of a
+ * goroutine that waits in C code on the stack of its thread. Believed as the caller of a stub is,
+ * and a few times only: a walk up never comes back to where it was.
+ */
+static always_inline bool is_on_other_stack(struct task_struct* other, struct scratch* scratch,
+                                            __u64 frame) {
+  struct walk* walk = &scratch->walk;
+  if (walk->mappings == 0 || walk->stack_changes++ >= STACK_CHANGES_MAX) return false;
+  return load(other, scratch, frame + 8) == 0 && is_called_from(other, scratch, walk->word);
 }
 
 /* What a signal handler returns to, in a C library that has no unwind data for it (musl): is this
@@ -184,9 +205,10 @@ static always_inline __u32 follow_pointer(struct task_struct* other, struct scra
   __u32 astray = walk->mappings ? DWELL_WALK_BAD_POINTER : DWELL_WALK_NO_TABLES;
   if (leave_stub(other, scratch)) return GO_ON;
   use(scratch, walk->bp_load, LEAF_BP);
-  if (frame == 0) return DWELL_WALK_ROOT_POINTER;
+  if (frame == 0) return end_at_zero(walk, walk->by_pointer, DWELL_WALK_ROOT_POINTER);
   if (frame == POINTER_LOST) return DWELL_WALK_REGISTER_LOST;
-  if (frame < walk->sp || frame & 7) return astray;
+  if (frame & 7) return astray;
+  if (frame < walk->sp && !is_on_other_stack(other, scratch, frame)) return astray;
   if (load(other, scratch, frame + 8) != 0) return DWELL_WALK_FAULT;
   caller = walk->word;
   if (load_unused(other, scratch, frame, &walk->bp_load) != 0) return DWELL_WALK_FAULT;
@@ -280,7 +302,7 @@ static always_inline __u32 step(struct task_struct* other, struct scratch* scrat
   end = rule ? follow_rule(other, scratch, rule) : follow_pointer(other, scratch);
   walk->is_leaf = 0;
   if (end != GO_ON) return end;
-  if (walk->ip == 0) return DWELL_WALK_ROOT_ZERO;
+  if (walk->ip == 0) return end_at_zero(walk, walk->by_pointer - 1, DWELL_WALK_ROOT_ZERO);
   if (walk->ip < LOWEST_CODE || walk->ip > HIGHEST_CODE) return DWELL_WALK_BAD_IP;
   return GO_ON;
 }

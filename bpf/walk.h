@@ -40,6 +40,7 @@ static always_inline void begin_walk(struct scratch* scratch, __u64 hash) {
   walk->by_row = walk->by_pointer = 0;
   walk->loads = walk->leaf_used = 0;
   walk->bp_load = walk->bx_load = FROM_LEAF;
+  walk->stack_changes = 0;
   walk->is_leaf = 1;
   /* In a system call ip is behind the instruction, which may be the last of its function. */
   walk->is_return = (__s64)regs->orig_ax >= 0;
@@ -47,6 +48,15 @@ static always_inline void begin_walk(struct scratch* scratch, __u64 hash) {
   scratch->stack.flags = DWELL_STACK_USER;
   scratch->stack.pointer_steps[0] = scratch->stack.pointer_steps[1] = 0;
   keep_frame(scratch);
+}
+
+/*
+ * At a frame pointer or a return address of 0, behind `steps` frames that frame pointers led to: is
+ * it the root? The outermost function has a frame pointer of 0. But code without frame pointers,
+ * libc first of all, keeps anything there: of a leaf that nothing is known about it says nothing.
+ */
+static always_inline __u32 end_at_zero(const struct walk* walk, __u32 steps, __u32 root) {
+  return walk->mappings || steps > 0 ? root : DWELL_WALK_NO_TABLES;
 }
 
 static always_inline void count_walk(const struct walk* walk, __u32 end) {

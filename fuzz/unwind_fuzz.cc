@@ -1,5 +1,5 @@
 // The unwind data of a hostile file: compiled, then looked up where rows begin and end. The first
-// two bytes divide the input between .eh_frame and .debug_frame.
+// two bytes divide the input between .eh_frame, and .debug_frame or a table of Go's functions.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -39,5 +39,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   TableLimits limits;
   limits.rows_max = 1 << 16;
   check(compile(source, limits));
+  check(compile({source.eh_frame, {}, source.code, source.debug_frame.bytes}, limits));
   return 0;
 }

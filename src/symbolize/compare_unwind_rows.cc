@@ -244,8 +244,9 @@ void Comparison::compare(const std::string& path) {
   const auto bytes = symbolize::FileBytes::of_file(file->get(), path);
   if (!bytes) return;
   const auto began = std::chrono::steady_clock::now();
-  const auto data = symbolize::read_unwind_data(*bytes);
+  auto data = symbolize::read_unwind_data(*bytes);
   if (!data || data->code.empty()) return;
+  data->go_functions.clear();  // of which libdw knows nothing
   const unwind::Table table = unwind::compile(data->source());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   totals_.compile_seconds += took.count();

@@ -141,6 +141,7 @@ std::string TableCache::name_of(const UnwindData& data) const {
   }
   add_bytes(*state, data.eh_frame);
   add_bytes(*state, data.debug_frame);
+  add_bytes(*state, data.go_functions);
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   return fmt::format("{}-{:016x}{:016x}{}",
                      data.build_id.empty() ? "none" : data.build_id.substr(0, kBuildIdShown),

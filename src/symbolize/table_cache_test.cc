@@ -89,6 +89,9 @@ TEST_F(TableCacheTest, DoesNotBelieveABuildId) {
   UnwindData other_section = file_with(24);
   std::swap(other_section.eh_frame, other_section.debug_frame);
   EXPECT_FALSE(cache->find(other_section));
+  UnwindData of_go = file_with(24);
+  of_go.go_functions = "other functions";
+  EXPECT_FALSE(cache->find(of_go));
   EXPECT_TRUE(cache->find(file_with(24)));
 }
 

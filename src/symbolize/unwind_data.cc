@@ -40,18 +40,18 @@ void read_by_header(const ElfFile& elf, UnwindData& data) {
   data.eh_frame_address = address;
 }
 
+std::string read_section(const ElfFile& elf, std::string_view name) {
+  const Section* section = elf.section(name);
+  if (section == nullptr) return {};
+  return elf.section_bytes(*section, kUnwindSectionMax).value_or(std::string());
+}
+
 void read_by_sections(const ElfFile& elf, UnwindData& data) {
-  const Section* eh_frame = elf.section(".eh_frame");
-  if (eh_frame != nullptr) {
-    if (auto bytes = elf.section_bytes(*eh_frame, kUnwindSectionMax)) {
-      data.eh_frame = std::move(*bytes);
-      data.eh_frame_address = eh_frame->address;
-    }
-  }
-  const Section* debug_frame = elf.section(".debug_frame");
-  if (debug_frame == nullptr) return;
-  if (auto bytes = elf.section_bytes(*debug_frame, kUnwindSectionMax))
-    data.debug_frame = std::move(*bytes);
+  data.eh_frame = read_section(elf, ".eh_frame");
+  if (!data.eh_frame.empty()) data.eh_frame_address = elf.section(".eh_frame")->address;
+  data.debug_frame = read_section(elf, ".debug_frame");
+  for (const char* name : {".gopclntab", ".data.rel.ro.gopclntab"})
+    if (data.go_functions.empty()) data.go_functions = read_section(elf, name);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The unwind data of an ELF file, brought to src/unwind: finds .eh_frame and .debug_frame by
-// section headers or, where those were stripped, .eh_frame by its program header. Called for every
-// file and image that a recorded process maps executable.
+// The unwind data of an ELF file, brought to src/unwind: finds .eh_frame, .debug_frame and the
+// table of a Go program's functions by section headers or, where those were stripped, .eh_frame by
+// its program header. Called for every file and image that a recorded process maps executable.
 #pragma once
 
 #include "base/result.h"
@@ -15,16 +15,17 @@ constexpr uint64_t kUnwindSectionMax = uint64_t{256} << 20;
 struct UnwindData {
   std::string eh_frame;
   std::string debug_frame;
+  std::string go_functions;
   uint64_t eh_frame_address = 0;
   std::vector<unwind::CodeRange> code;
   std::string build_id;  // of the file: its own word
 
   unwind::CfiSource source() const {
-    return {{eh_frame, eh_frame_address}, {debug_frame, 0}, code};
+    return {{eh_frame, eh_frame_address}, {debug_frame, 0}, code, go_functions};
   }
 };
 
-// An error if the file is no x86-64 ELF file. No unwind data is no error: both sections are empty.
+// An error if the file is no x86-64 ELF file. No unwind data is no error: all sections are empty.
 Result<UnwindData> read_unwind_data(FileBytes bytes);
 
 class TableCache;

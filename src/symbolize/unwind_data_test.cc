@@ -57,6 +57,18 @@ _start:
   .section .note.GNU-stack
 )";
 
+// One function of Go 1.18, without a frame: `bare`.
+constexpr const char* kGoFunctions = R"(
+go_table:
+  .long 0xfffffff0
+  .byte 0, 0, 1, 8
+  .quad 1, 0, bare, go_names - go_table, 0, 0, go_sizes - go_table, go_functions - go_table
+go_names: .asciz "main.bare"
+go_sizes: .byte 2, 1, 0
+go_functions: .long 0, go_record - go_functions, 1
+go_record: .long 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+)";
+
 class UnwindDataTest : public testing::Test {
  protected:
   void build(const std::string& flags) {
@@ -126,6 +138,23 @@ TEST_F(UnwindDataTest, ReadsDebugFrameWhereThereIsNoOther) {
                           nullptr, 16);
   compile();
   expect_the_rules_of_the_source();
+}
+
+// Go's linker gives the table another name in executables that may lie anywhere.
+TEST_F(UnwindDataTest, FindsTheTableOfGosFunctions) {
+  shop_.write("go.s", std::string(kAssembly) + "  .section .gopclntab,\"a\"\n" + kGoFunctions);
+  build("");
+  ASSERT_TRUE(
+      shop_.run("gcc -nostdlib -static -no-pie -o p go.s && objcopy --rename-section "
+                ".gopclntab=.data.rel.ro.gopclntab p q"))
+      << shop_.read("log");
+  at_["bare"] =
+      std::stoull("0" + shop_.output("nm p | grep ' bare$' | cut -d' ' -f1"), nullptr, 16);
+  for (const char* file : {"p", "q"}) {
+    bytes_ = shop_.read(file);
+    compile();
+    EXPECT_EQ(cfa("bare", 0), 8) << file;
+  }
 }
 
 TEST_F(UnwindDataTest, RefusesOtherMachines) {

@@ -91,7 +91,7 @@ void CfiSection::read_fde(const Entry& entry) {
   fde.end = fde.start + bytes;
   if (fde.end < fde.start) return count(Fault::kOutsideCode);
   fde.cie = index;
-  fde.is_main = kind_ == Kind::kEhFrame;
+  fde.origin = kind_ == Kind::kEhFrame ? Origin::kEhFrame : Origin::kDebugFrame;
   fde.instructions.address = body.address();
   fde.instructions.bytes = body.take(body.remaining());
   entries_.fdes.push_back(fde);

@@ -45,11 +45,14 @@ struct Cie {
   SectionBytes instructions;
 };
 
+// Where an entry comes from. Where two cover the same code, the first of these wins.
+enum class Origin : uint8_t { kEhFrame, kGoFunctions, kDebugFrame };
+
 struct Fde {
   uint64_t start = 0;
   uint64_t end = 0;
-  uint32_t cie = 0;
-  bool is_main = true;  // of .eh_frame, which wins over .debug_frame
+  uint32_t cie = 0;  // of kGoFunctions: which function
+  Origin origin = Origin::kEhFrame;
   SectionBytes instructions;
 };
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "unwind/cfi_program.h"
+#include "unwind/go_functions.h"
 
 namespace dwell::unwind {
 namespace {
@@ -12,6 +13,12 @@ namespace {
 constexpr uint64_t kPageBytes = uint64_t{1} << DWELL_UNWIND_PAGE_SHIFT;
 
 uint64_t page_of(uint64_t address) { return address >> DWELL_UNWIND_PAGE_SHIFT; }
+
+Rule rule_of_root() {
+  Rule rule{};
+  rule.cfa_kind = DWELL_CFA_ROOT;
+  return rule;
+}
 
 // Takes rules for ascending addresses and lays out pages.
 class Rows {
@@ -88,6 +95,10 @@ class Compiler {
   bool trim_to_code(Fde& fde) const;
   std::vector<Fde> select();
   bool add(const Fde& fde, uint64_t from);
+  bool add_cfi(const Fde& fde, uint64_t from);
+  bool add_go_function(const Fde& fde, uint64_t from);
+  bool add_frame_sizes(const GoFunction& function, const Fde& fde, uint64_t from);
+  void take_go_functions();
   bool add_all(const std::vector<Fde>& fdes);
   const FrameState* initial_state(uint32_t cie);
   void count(Fault fault) { ++table_.faults[static_cast<size_t>(fault)]; }
@@ -98,6 +109,8 @@ class Compiler {
   Rows rows_;
   RuleTable rules_;
   CfiEntries entries_;
+  std::vector<GoFunction> go_functions_;
+  size_t go_budget_ = GoFunctions::kDecodedBytesMax;
   std::vector<std::optional<FrameState>> initial_;  // by CIE, once it was run
   std::vector<bool> tried_;
 };
@@ -112,7 +125,7 @@ bool Compiler::trim_to_code(Fde& fde) const {
   return fde.start < range.end;
 }
 
-// In order of address, without overlaps: first come first served, but .eh_frame wins.
+// In order of address: an entry ends where one begins that wins over it.
 std::vector<Fde> Compiler::select() {
   std::vector<Fde> all;
   for (Fde& fde : entries_.fdes) {
@@ -122,15 +135,14 @@ std::vector<Fde> Compiler::select() {
       count(Fault::kOutsideCode);
   }
   std::ranges::stable_sort(all, [](const Fde& a, const Fde& b) {
-    return std::tuple(a.start, !a.is_main) < std::tuple(b.start, !b.is_main);
+    return std::tuple(a.start, a.origin) < std::tuple(b.start, b.origin);
   });
-  // Ends of entries of .debug_frame where one of .eh_frame begins.
-  uint64_t next_main = UINT64_MAX;
+  uint64_t next_eh_frame = UINT64_MAX, next_go_function = UINT64_MAX;
   for (auto fde = all.rbegin(); fde != all.rend(); ++fde) {
-    if (fde->is_main)
-      next_main = fde->start;
-    else
-      fde->end = std::min(fde->end, next_main);
+    if (fde->origin != Origin::kEhFrame) fde->end = std::min(fde->end, next_eh_frame);
+    if (fde->origin == Origin::kDebugFrame) fde->end = std::min(fde->end, next_go_function);
+    if (fde->origin == Origin::kEhFrame) next_eh_frame = fde->start;
+    if (fde->origin == Origin::kGoFunctions) next_go_function = fde->start;
   }
   return all;
 }
@@ -144,8 +156,13 @@ const FrameState* Compiler::initial_state(uint32_t cie) {
   return initial_[cie] ? &*initial_[cie] : nullptr;
 }
 
-// Rows for the part of `fde` that begins at `from`.
+// Rows for the part of `fde` that begins at `from`. False if a limit was reached.
 bool Compiler::add(const Fde& fde, uint64_t from) {
+  if (fde.origin == Origin::kGoFunctions) return add_go_function(fde, from);
+  return add_cfi(fde, from);
+}
+
+bool Compiler::add_cfi(const Fde& fde, uint64_t from) {
   const Cie& cie = entries_.cies[fde.cie];
   const FrameState* initial = initial_state(fde.cie);
   if (initial == nullptr) {
@@ -171,6 +188,42 @@ bool Compiler::add(const Fde& fde, uint64_t from) {
   return true;
 }
 
+bool Compiler::add_go_function(const Fde& fde, uint64_t from) {
+  const GoFunction& function = go_functions_[fde.cie];
+  bool fits = true;
+  if (function.caller == GoFunction::Caller::kNone)
+    fits = rows_.append(from, rules_.number_of(rule_of_root()));
+  else if (function.caller == GoFunction::Caller::kByPointer)
+    return rows_.append(from, RuleTable::kNoData);
+  else
+    fits = add_frame_sizes(function, fde, from);
+  if (!fits) return false;
+  ++table_.entries;
+  table_.covered_bytes += fde.end - from;
+  return true;
+}
+
+bool Compiler::add_frame_sizes(const GoFunction& function, const Fde& fde, uint64_t from) {
+  bool fits = true;
+  uint64_t reached = from;
+  const auto on_range = [&](uint64_t start, uint64_t end, const Rule& rule) {
+    if (end <= from || start >= fde.end || !fits) return;
+    fits = rows_.append(std::max(start, from), rules_.number_of(rule));
+    reached = std::min(end, fde.end);
+  };
+  if (!GoFunctions::tell(function, go_budget_, on_range)) count(Fault::kInstruction);
+  return fits && (reached == fde.end || rows_.append(reached, RuleTable::kNoData));
+}
+
+void Compiler::take_go_functions() {
+  go_functions_ = GoFunctions::read(source_.go_functions);
+  for (const GoFunction& function : go_functions_) {
+    const auto number = static_cast<uint32_t>(&function - go_functions_.data());
+    entries_.fdes.push_back(
+        {function.start, function.end, number, Origin::kGoFunctions, SectionBytes{}});
+  }
+}
+
 // False if a limit was reached.
 bool Compiler::add_all(const std::vector<Fde>& fdes) {
   uint64_t covered = 0;  // up to here
@@ -191,6 +244,7 @@ void Compiler::run() {
   using Kind = CfiSection::Kind;
   CfiSection(source_.eh_frame, Kind::kEhFrame, entries_, table_.faults).read();
   CfiSection(source_.debug_frame, Kind::kDebugFrame, entries_, table_.faults).read();
+  take_go_functions();
   initial_.resize(entries_.cies.size());
   tried_.resize(entries_.cies.size());
   if (!add_all(select())) {

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "unwind/cfi_section.h"
@@ -19,11 +19,12 @@ struct CodeRange {
   uint64_t end = 0;
 };
 
-// What a file has; views into somebody's bytes. Either section may be empty.
+// What a file has; views into somebody's bytes. Any section may be empty.
 struct CfiSource {
   SectionBytes eh_frame;
   SectionBytes debug_frame;
-  std::vector<CodeRange> code;  // its executable segments
+  std::vector<CodeRange> code;         // its executable segments
+  std::string_view go_functions = {};  // .gopclntab
 };
 
 struct Table {

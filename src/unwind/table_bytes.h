@@ -15,7 +15,7 @@ namespace dwell::unwind {
 
 // Raised whenever compile() makes another table of the same sections, or the layout changes: what
 // is cached under the old number is never found again.
-constexpr uint32_t kTableVersion = 1;
+constexpr uint32_t kTableVersion = 2;
 
 std::string to_bytes(const Table& table);
 Result<Table> table_from_bytes(std::string_view bytes, const TableLimits& limits = {});

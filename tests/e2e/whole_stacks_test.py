@@ -19,6 +19,7 @@ CHAINS = {
     "altstack": LIBC_NAP + ["handler", None, "handler_raise"],
     "restorer": LIBC_NAP + ["handler", "bare_restorer", None, "restorer_raise"],
     "realigned": LIBC_NAP + ["realigned_frame"],
+    "switched": LIBC_NAP + ["bare_switch", "switch_stacks"],
     "descent": LIBC_NAP + ["descend"] * 60,
     "vfork": ["vfork_parent"],
 }

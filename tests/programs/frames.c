@@ -87,6 +87,21 @@ static NOINLINE void restorer_raise(void) {
 }
 static void way_restorer(void) { restorer_raise(); }
 
+// Goes over to a stack at higher addresses, without unwind data, and keeps its own in rbp: as Go
+// does to run C code, and fibres.
+__asm__(
+    ".text\n.globl bare_switch\n.type bare_switch,@function\n"
+    "bare_switch:\n  push %rbp\n  mov %rsp,%rbp\n  mov %rsi,%rsp\n  call *%rdi\n"
+    "  mov %rbp,%rsp\n  pop %rbp\n  ret\n.size bare_switch,.-bare_switch\n");
+extern void bare_switch(void (*function)(void), void* stack_end);
+
+static char* higher_stack_end;  // of the first thread, above those of all others
+static NOINLINE void switch_stacks(void) {
+  bare_switch(libc_nap, higher_stack_end);
+  KEEP_FRAME();
+}
+static void way_switched(void) { switch_stacks(); }
+
 // An aligned variable and a variable amount of memory: the caller's stack pointer is kept in
 // memory.
 static NOINLINE void realigned_frame(size_t bytes) {
@@ -129,11 +144,15 @@ static const struct {
   const char* name;
   void (*run)(void);
   const char* cause;
-} kWays[] = {
-    {"chain", way_chain, "clock_nanosleep"},       {"callback", way_callback, "clock_nanosleep"},
-    {"handler", way_handler, "clock_nanosleep"},   {"altstack", way_altstack, "clock_nanosleep"},
-    {"restorer", way_restorer, "clock_nanosleep"}, {"realigned", way_realigned, "clock_nanosleep"},
-    {"descent", way_descent, "clock_nanosleep"},   {"vfork", way_vfork, "vfork"}};
+} kWays[] = {{"chain", way_chain, "clock_nanosleep"},
+             {"callback", way_callback, "clock_nanosleep"},
+             {"handler", way_handler, "clock_nanosleep"},
+             {"altstack", way_altstack, "clock_nanosleep"},
+             {"restorer", way_restorer, "clock_nanosleep"},
+             {"realigned", way_realigned, "clock_nanosleep"},
+             {"descent", way_descent, "clock_nanosleep"},
+             {"switched", way_switched, "clock_nanosleep"},
+             {"vfork", way_vfork, "vfork"}};
 
 static void* run(void* index) {
   name_thread(kWays[(intptr_t)index].name);
@@ -154,6 +173,8 @@ int main(int argc, char** argv) {
   truth_start(&t, "clock_nanosleep");
   main_path();
   truth_print(&t);
+  char stack[65536] __attribute__((aligned(16)));
+  higher_stack_end = stack + sizeof stack;
   for (size_t i = 0; i < sizeof kWays / sizeof *kWays; i++)
     pthread_join(start_thread(run, (void*)(intptr_t)i), NULL);
   gate(argc, argv, "done");
