@@ -1,4 +1,5 @@
-/* LTTng-UST: for each line "N" on stdin, N tracepoints with 64 bytes; prints how many nanoseconds they took. */
+/* LTTng-UST: for each line "N" on stdin, N tracepoints with 64 bytes; prints how many nanoseconds
+ * they took. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

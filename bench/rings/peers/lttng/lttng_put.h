@@ -1,4 +1,5 @@
-/* The tracepoint dwell_bench:put, in the form that LTTng's headers want; includes itself through them. */
+/* The tracepoint dwell_bench:put, in the form that LTTng's headers want; includes itself through
+ * them. */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER dwell_bench
 
