@@ -6,8 +6,10 @@
 // supervisor keeps both of every ring that a reader opens: what a killed reader leaves in a ring
 // is then taken at the stored tail, as the next reader of a ring of ours would.
 #include <fmt/format.h>
+#include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -195,7 +197,10 @@ void KernelSubject::take_what_is_left(KeptRing& ring) {
   EXPECT_EQ(reader->counts().corrupt, 0u);
 }
 
+// The slots are empty now, but a program that took a ring out of its slot before may still be
+// writing into it. Programs are RCU read sections, and this waits for those that run.
 void KernelSubject::reader_dead() {
+  ASSERT_EQ(syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0), 0) << strerror(errno);
   for (KeptRing& ring : rings_) {
     take_what_is_left(ring);
     lost_before_[ring.cpu] += ring.lost();

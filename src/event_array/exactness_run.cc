@@ -57,8 +57,10 @@ void block_signals(int how) {
   sigprocmask(how, &set, nullptr);
 }
 
+// Once. Handlers set it again at their end: where a signal costs more than the period (an emulated
+// machine that others keep busy) a repeating timer would leave no time for anything else.
 void set_timer(std::chrono::microseconds period) {
-  const itimerval timer = {{0, period.count()}, {0, period.count()}};
+  const itimerval timer = {{0, 0}, {0, period.count()}};
   setitimer(ITIMER_REAL, &timer, nullptr);
 }
 
@@ -71,9 +73,12 @@ struct Self {
 } self;
 volatile sig_atomic_t leave = 0;
 
+constexpr auto kProducerTimer = 200us, kReaderTimer = 500us;
+
 // Not while the producer parks: it has then told that nothing of it is under way.
-void produce_from_handler(int) {
+void produce_from_handler(int number) {
   if (self.stage->halt == 0) self.subject->produce(self.handler_writer, self.handler_dice);
+  if (number == SIGALRM) set_timer(kProducerTimer);
 }
 
 void hop(Dice& dice) {
@@ -93,7 +98,7 @@ void hop(Dice& dice) {
   on_signal(SIGALRM, produce_from_handler);
   on_signal(SIGUSR1, produce_from_handler);
   block_signals(SIG_UNBLOCK);
-  set_timer(200us);
+  set_timer(kProducerTimer);
   for (;;) {
     if (const uint32_t halt = stage.halt; halt != 0) {
       stage.parked[slot] = halt;
@@ -125,11 +130,11 @@ void drain_some(EventArray& array, ExactnessSubject& subject, Stage& stage, uint
 
 [[noreturn]] void read_for_ever(Stage& stage, ExactnessSubject& subject, uint64_t seed) {
   Dice dice(seed);
-  on_signal(SIGALRM, [](int) {});
+  on_signal(SIGALRM, [](int) { set_timer(kReaderTimer); });
   on_signal(SIGUSR1, [](int) {});
   on_signal(SIGTERM, [](int) { leave = 1; });
   block_signals(SIG_UNBLOCK);
-  set_timer(500us);
+  set_timer(kReaderTimer);
   for (Journal& journal : stage.journals) journal.resume();
   auto array = subject.open();
   if (!array) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace dwell {
@@ -29,9 +30,11 @@ const std::vector<std::byte>& Generator::pattern() {
 std::unique_ptr<Generator> Generator::load(uint32_t slots, uint32_t map_flags) {
   libbpf_set_print(quiet);
   std::unique_ptr<Generator> g(new Generator);
-  g->object_.reset(bpf_object__open_file(DWELL_GENERATOR_OBJECT, nullptr));
+  const char* elsewhere = getenv("DWELL_GENERATOR_OBJECT");  // in a guest
+  const char* path = elsewhere != nullptr ? elsewhere : DWELL_GENERATOR_OBJECT;
+  g->object_.reset(bpf_object__open_file(path, nullptr));
   if (g->object_ == nullptr) {
-    std::fprintf(stderr, "cannot open %s: %s\n", DWELL_GENERATOR_OBJECT, strerror(errno));
+    std::fprintf(stderr, "cannot open %s: %s\n", path, strerror(errno));
     return nullptr;
   }
   bpf_map* events = bpf_object__find_map_by_name(g->object_.get(), "events");

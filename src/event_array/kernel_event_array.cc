@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/bpf.h>
+#include <linux/membarrier.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -184,6 +186,14 @@ Status KernelEventArray::sleep(std::chrono::nanoseconds timeout) {
     if (slot(cpu).ring != nullptr)
       epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, slot(cpu).ring->fd(), nullptr);
   }
+  return {};
+}
+
+Status KernelEventArray::detach() {
+  DWELL_TRY(release_slots());
+  // A program takes a ring out of its slot and writes within one RCU read section; this command is
+  // a grace period (kernel/sched/membarrier.c).
+  (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
   return {};
 }
 

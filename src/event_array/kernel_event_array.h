@@ -62,8 +62,10 @@ class KernelEventArray final : public EventArray {
   int fd() const override { return epoll_.get(); }
   const BpfMapInfo& map() const { return map_; }
 
-  // Empties the slots: the program gets -ENOENT from now on. What is in the rings can be drained.
-  Status detach() { return release_slots(); }
+  // Empties the slots and waits for the programs that run: afterwards none writes, they get
+  // -ENOENT, and what is in the rings can be drained to the last record. (With nohz_full CPUs the
+  // kernel does not let us wait: a program that runs at that moment may add one record.)
+  Status detach();
 
   // Overwriting arrays: puts a fresh ring into the slot and reads the old one, so that no output is
   // refused meanwhile. Newest record first.

@@ -23,6 +23,7 @@ from truth import check_conservation, check_no_glue, check_nothing_lost, compare
 PROGRAMS = ["nap", "frames", "spin2", "sleeper", "hop", "churn", "lock", "uniq"]
 SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "15"))
 BOOTS = {"recordings": {"smp": "4"}, "lockdown": {"smp": "2", "append": "lockdown=confidentiality"},
+         "event_arrays": {"smp": "4", "append": "maxcpus=2"},
          "possible_cpus": {"smp": "4", "append": "maxcpus=2"},
          "paranoid": {"smp": "1"}, "suspend": {"smp": "2", "append": "mem_sleep_default=deep"},
          "soak": {"smp": "4", "append": f"seconds={SOAK_SECONDS}", "timeout": 400 + 2 * SOAK_SECONDS}}
@@ -140,6 +141,18 @@ def check_paranoid(results):
         refused(results, f"{level}.", "CAP_BPF CAP_PERFMON")
 
 
+def check_event_arrays(results):
+    """The tests of src/event_array: two of four CPUs, then a hole in the middle, then CPUs that come and go."""
+    check(read(results, "holes").split() == ["0-3", "0,2-3"], f"CPUs possible and online: {read(results, 'holes').split()}")
+    for name in ("never_present", "holes", "exactness"):
+        said = read(results, f"{name}.txt")
+        passed = [line for line in said.split("\n") if line.startswith("[  PASSED  ]")]
+        ended = read(results, f"{name}.code") == "0" and passed and "SKIPPED" not in said
+        check(ended, f"{name}: {passed if ended else said[said.find('Failure'):][:1500]}")
+    print(*[line for line in read(results, "exactness.txt").split("\n") if " killed" in line or "produced" in line], sep="\n")
+    check(read(results, "online") == "0-3", f"CPUs online at the end: {read(results, 'online')}")
+
+
 def check_soak(results):
     profile, _ = recording(results, "soak")
     if not profile:
@@ -178,6 +191,8 @@ def boot_and_check(vmlinuz, archive, story, workdir):
             check(read(results, "doctor.code") == "3" and "lockdown" in read(results, "doctor.txt").lower(), f"doctor: {read(results, 'doctor.txt')[:300]}")
         elif story == "paranoid":
             check_paranoid(results)
+        elif story == "event_arrays":
+            check_event_arrays(results)
         elif story == "soak":
             check_soak(results)
         elif story == "suspend":
@@ -201,7 +216,11 @@ def main():
         vmlinuz = guest.kernel(series, cache)
         setpriv = [p for p in [shutil.which("setpriv")] if p]
         archive = os.path.join(workdir, "initramfs.gz")
-        size = guest.initramfs(archive, [DWELL, *map(program, PROGRAMS), *setpriv], workdir)
+        binaries = [DWELL, *map(program, PROGRAMS), *setpriv]
+        if story == "event_arrays":
+            binaries = [os.path.join(os.environ["EVENT_ARRAYS"], name)
+                        for name in ("kernel_event_array_root_test", "exactness_root_test", "generator.bpf.o")]
+        size = guest.initramfs(archive, binaries, workdir)
     except guest.Unavailable as error:
         shutil.rmtree(workdir, ignore_errors=True)
         skip(str(error))

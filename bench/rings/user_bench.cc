@@ -1,7 +1,7 @@
 // The map in user space: what an output costs, what handing over costs, what reading costs.
 //   ring_user_bench [ROUNDS]
-// Compared in one interleaved run with boost::lockfree::spsc_queue behind a lock per CPU, which is
-// what one would build instead, where boost is installed.
+// Compared in one interleaved run with what one would take instead, where it is there (README.md):
+// boost::lockfree::spsc_queue behind a lock per CPU, and a tracepoint of LTTng-UST.
 #include <fmt/format.h>
 #include <pthread.h>
 
@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/rings/peers/peer.h"
 #include "event_array/cpu_list.h"
 #include "event_array/pin.h"
 #include "event_array/user_event_array.h"
@@ -148,29 +149,65 @@ void compare_sizes(UserQueue& user, int rounds) {
   fmt::print("\n");
 }
 
+// A session of LTTng in memory only (a flight recorder), and the program whose tracepoint it
+// records.
+class LttngSession {
+ public:
+  LttngSession() {
+    if (std::system(
+            "lttng create dwell-bench --snapshot --output=/tmp/dwell-bench >/dev/null 2>&1 && "
+            "lttng enable-channel -u -s dwell-bench --subbuf-size=256K --num-subbuf=4 c "
+            ">/dev/null && lttng enable-event -u -s dwell-bench -c c dwell_bench:put "
+            ">/dev/null && lttng start dwell-bench >/dev/null") != 0)
+      fmt::print(
+          "no session of LTTng: lttng-tools is not installed, or lttng-sessiond not running\n");
+    else
+      peer_ = Peer::start("lttng_put", {});
+  }
+  ~LttngSession() {
+    if (peer_ == nullptr) return;
+    peer_.reset();
+    if (std::system("lttng destroy dwell-bench >/dev/null 2>&1") != 0)
+      fmt::print("the session dwell-bench of LTTng is still there\n");
+  }
+  Peer* peer() { return peer_.get(); }
+
+ private:
+  std::unique_ptr<Peer> peer_;
+};
+
+void compare_puts(UserQueue& user, int rounds) {
+  std::vector<double> put[3], get[2];
+#ifdef DWELL_HAVE_BOOST
+  LockedSpsc boost;
+#else
+  fmt::print("spsc_queue: libboost-dev is not installed\n");
+#endif
+  LttngSession lttng;
+  for (int round = 0; round < rounds; ++round) {
+    put_and_get(user, put[0], get[0]);
+#ifdef DWELL_HAVE_BOOST
+    put_and_get(boost, put[1], get[1]);
+#endif
+    if (lttng.peer() != nullptr)
+      put[2].push_back(lttng.peer()->run(kBatch) / static_cast<double>(kBatch));
+  }
+  fmt::print("64 bytes, same thread, ns: median of {} rounds of {}\n", rounds, kBatch);
+  fmt::print("{:>28} {:>8} {:>8}\n", "", "put", "get");
+  fmt::print("{:>28} {:>8.1f} {:>8.1f}\n", "UserEventMap", median(put[0]), median(get[0]));
+  if (!put[1].empty())
+    fmt::print("{:>28} {:>8.1f} {:>8.1f}\n", "spsc_queue behind a lock", median(put[1]),
+               median(get[1]));
+  if (!put[2].empty()) fmt::print("{:>28} {:>8.1f}\n", "LTTng-UST tracepoint", median(put[2]));
+}
+
 int run(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(1, atoi(argv[1])) : 101;
   const auto online = read_cpu_list("online");
   if (!online || online->empty()) return 1;
   PinToCpu pin(online->front());
   UserQueue user;
-  std::vector<double> put[2], get[2];
-#ifdef DWELL_HAVE_BOOST
-  LockedSpsc boost;
-#endif
-  for (int round = 0; round < rounds; ++round) {
-    put_and_get(user, put[0], get[0]);
-#ifdef DWELL_HAVE_BOOST
-    put_and_get(boost, put[1], get[1]);
-#endif
-  }
-  fmt::print("64 bytes, same thread, ns: median of {} rounds of {}\n", rounds, kBatch);
-  fmt::print("{:>28} {:>8} {:>8}\n", "", "put", "get");
-  fmt::print("{:>28} {:>8.1f} {:>8.1f}\n", "UserEventMap", median(put[0]), median(get[0]));
-#ifdef DWELL_HAVE_BOOST
-  fmt::print("{:>28} {:>8.1f} {:>8.1f}\n", "spsc_queue behind a lock", median(put[1]),
-             median(get[1]));
-#endif
+  compare_puts(user, rounds);
   compare_sizes(user, rounds);
   if (online->size() > 1) {
     std::vector<double> hand[2];

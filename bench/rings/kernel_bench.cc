@@ -1,11 +1,11 @@
-// Draining kernel perf rings: KernelEventArray against libbpf's perf_buffer, in one interleaved
-// run.
-//   ring_kernel_bench [ROUNDS]
-// First part: a ring is filled, then drained; nanoseconds per record, the two
-// readers taking turns. Second part: a producer at full speed on one CPU and a reader with its
-// defaults on another; what arrives per second, and what is lost. libbpf's default wakes its reader
-// for every event, which holds the producer up: nothing is lost, and little is carried. Third part:
-// Dwell's reader at multiples of that rate.
+// Draining kernel perf rings: KernelEventArray against libbpf's perf_buffer and, where they are
+// built (README.md), cilium/ebpf's Reader and goebpf's design, in one interleaved run.
+//   ring_kernel_bench [ROUNDS] [--drains]
+// First part: a ring is filled, then drained; nanoseconds per record, the readers taking turns;
+// with --drains nothing else. Second part: a producer at full speed on one CPU and a reader with
+// its defaults on another; what arrives per second, and what is lost. libbpf's default wakes its
+// reader for every event, which holds the producer up: nothing is lost, and little is carried.
+// Third part: Dwell's reader at multiples of that rate.
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
 
@@ -13,9 +13,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <vector>
 
+#include "bench/rings/peers/peer.h"
 #include "event_array/cpu_list.h"
 #include "event_array/generator.h"
 #include "event_array/kernel_event_array.h"
@@ -39,10 +41,18 @@ class Reader {
   virtual ~Reader() = default;
   virtual uint64_t drain() = 0;  // number of samples
   virtual void poll(int ms) = 0;
+  // How long it takes to drain that many.
+  virtual double ns_for(uint64_t samples) {
+    const auto start = Clock::now();
+    if (drain() != samples) fmt::print("lost some of {}\n", samples);
+    return seconds_since(start) * 1e9;
+  }
   Generator& generator() { return *generator_; }
 
  protected:
-  std::unique_ptr<Generator> generator_ = Generator::load();
+  // Slots for the CPUs that there are: cilium's reader refuses more.
+  std::unique_ptr<Generator> generator_ =
+      Generator::load(static_cast<uint32_t>(read_cpu_list("possible").value().back() + 1));
 };
 
 class DwellReader : public Reader {
@@ -88,11 +98,45 @@ class LibbpfReader : public Reader {
   uint64_t samples_ = 0;
 };
 
-// Lower quartile: what a round costs when nobody else takes the CPU. The machine may be shared.
-double quartile(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 4),
+// A reader in another process.
+class PeerReader : public Reader {
+ public:
+  PeerReader(const std::string& name, std::vector<std::string> arguments) {
+    peer_ = Peer::start(name, arguments, generator_->map_fd());
+  }
+  bool runs() const { return peer_ != nullptr; }
+  uint64_t drain() override { return 0; }
+  void poll(int) override {}
+  double ns_for(uint64_t samples) override { return peer_->run(samples); }
+
+ private:
+  std::unique_ptr<Peer> peer_;
+};
+
+struct NamedReader {
+  std::string name;
+  std::unique_ptr<Reader> reader;
+};
+
+// Dwell first, libbpf second.
+std::vector<NamedReader> all_readers(const std::vector<uint32_t>& online) {
+  std::vector<NamedReader> readers;
+  readers.push_back({"dwell", std::make_unique<DwellReader>()});
+  readers.push_back({"libbpf", std::make_unique<LibbpfReader>()});
+  std::vector<std::string> arguments = {std::to_string(kRingBytes)};
+  auto cilium = std::make_unique<PeerReader>("cilium_reader", arguments);
+  if (cilium->runs()) readers.push_back({"cilium", std::move(cilium)});
+  for (const uint32_t cpu : online) arguments.push_back(std::to_string(cpu));
+  auto goebpf = std::make_unique<PeerReader>("goebpf_design", arguments);
+  if (goebpf->runs()) readers.push_back({"goebpf", std::move(goebpf)});
+  return readers;
+}
+
+// Lower decile: what a round costs when nobody else takes the CPU. The machine may be shared.
+double decile(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<long>(values.size() / 10),
                    values.end());
-  return values[values.size() / 4];
+  return values[values.size() / 10];
 }
 
 double median(std::vector<double> values) {
@@ -101,28 +145,26 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void compare_drains(int rounds, uint32_t cpu) {
-  DwellReader dwell;
-  LibbpfReader libbpf;
-  Reader* readers[] = {&dwell, &libbpf};
-  fmt::print(
-      "ns per record of a full ring ({} KiB), lower quartile of {} rounds\n"
-      "{:>8} {:>8} {:>8} {:>7}\n",
-      kRingBytes >> 10, rounds, "payload", "dwell", "libbpf", "ratio");
-  PinToCpu pin(cpu);
+void compare_drains(int rounds, const std::vector<uint32_t>& online) {
+  PinToCpu pin(online.front());
+  std::vector<NamedReader> readers = all_readers(online);
+  fmt::print("ns per record of a full ring ({} KiB), lower decile of {} rounds; of libbpf\n{:>8}",
+             kRingBytes >> 10, rounds, "payload");
+  for (const NamedReader& r : readers) fmt::print(" {:>8} {:>6}", r.name, "");
+  fmt::print("\n");
   for (const uint64_t size : {16u, 64u, 256u, 4096u}) {
-    std::vector<double> ns[2];
+    const uint64_t count = kRingBytes / (size + 16) * 9 / 10;
+    std::vector<std::vector<double>> ns(readers.size());
     for (int round = 0; round < rounds; ++round)
-      for (int which = 0; which < 2; ++which) {
-        Reader& reader = *readers[(round + which) % 2];
-        reader.generator().fill_from_xdp(size, kRingBytes / (size + 16) * 9 / 10);
-        const auto start = Clock::now();
-        const uint64_t samples = reader.drain();
-        ns[(round + which) % 2].push_back(seconds_since(start) * 1e9 /
-                                          static_cast<double>(std::max<uint64_t>(samples, 1)));
+      for (size_t turn = 0; turn < readers.size(); ++turn) {
+        const size_t which = (static_cast<size_t>(round) + turn) % readers.size();
+        readers[which].reader->generator().fill_from_xdp(size, count);
+        ns[which].push_back(readers[which].reader->ns_for(count) / static_cast<double>(count));
       }
-    fmt::print("{:>8} {:>8.2f} {:>8.2f} {:>7.2f}\n", size, quartile(ns[0]), quartile(ns[1]),
-               quartile(ns[0]) / quartile(ns[1]));
+    fmt::print("{:>8}", size);
+    for (const auto& each : ns)
+      fmt::print(" {:>8.2f} {:>6.2f}", decile(each), decile(each) / decile(ns[1]));
+    fmt::print("\n");
   }
 }
 
@@ -209,8 +251,9 @@ int run(int argc, char** argv) {
   }
   const auto online = read_cpu_list("online");
   if (!online || online->empty()) return 1;
-  compare_drains(rounds, online->front());
-  compare_floods(std::max(1, rounds / 7), *online);
+  compare_drains(rounds, *online);
+  if (argc < 3 || std::strcmp(argv[2], "--drains") != 0)
+    compare_floods(std::max(1, rounds / 7), *online);
   fmt::print("(checksum {:x})\n", sink);
   return 0;
 }
