@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -16,6 +17,13 @@ namespace dwell::cli {
 namespace {
 
 constexpr size_t kModulesToldMax = 8;
+
+// `path` itself where the working directory is gone.
+std::string absolute(const std::string& path) {
+  std::error_code failure;
+  const auto whole = std::filesystem::absolute(path, failure);
+  return failure ? path : whole.string();
+}
 
 // A frame in its part: the call of a return address lies before it.
 struct Place {
@@ -34,20 +42,22 @@ struct Untold {
 class SourceLines {
  public:
   SourceLines(Profile profile, const SourceOptions& options)
-      : profile_(std::move(profile)), options_(options) {
+      : profile_(std::move(profile)), options_(options), debug_dir_(absolute(options.debug_dir)) {
     for (StringId id = 0; id < profile_.strings.size(); ++id)
       string_ids_.try_emplace(profile_.strings[id], id);
   }
 
   Profile run() {
     collect_addresses();
-    for (auto& [module, addresses] : addresses_) look_up(module, addresses);
+    for (const auto& [module, frames_at] : frames_at_) look_up(module, frames_at);
     expand_stacks();
     tell();
     return std::move(profile_);
   }
 
  private:
+  using FramesAt = std::map<uint64_t, uint32_t>;  // by address: one of the frames there
+
   static bool has_file(ModuleKind kind) {
     return kind == ModuleKind::kFile || kind == ModuleKind::kDeletedFile;
   }
@@ -72,30 +82,45 @@ class SourceLines {
     }
   }
 
+  // Of each module, in order: neighbours share what libdw has read.
   void collect_addresses() {
     for (const Stack& stack : profile_.stacks)
       each_place(stack, [&](const Place& place) {
         if (is_wanted(place.frame))
-          addresses_[profile_.frames[place.frame].module].push_back(address_of(place));
+          frames_at_[profile_.frames[place.frame].module][address_of(place)] = place.frame;
       });
   }
 
-  // In order of address: neighbours share what libdw has read.
-  void look_up(uint32_t module, std::vector<uint64_t>& addresses) {
-    std::ranges::sort(addresses);
-    const auto same = std::ranges::unique(addresses);
-    addresses.erase(same.begin(), same.end());
+  void look_up(uint32_t module, const FramesAt& frames_at) {
+    std::vector<uint64_t> addresses;
+    for (const auto& [address, frame] : frames_at) addresses.push_back(address);
     const Module& m = profile_.modules[module];
     const std::string& path = profile_.text(m.path);
     const auto info = symbolize::find_debug_info(
-        {path, profile_.text(m.build_id), profile_.window.end_unix_ns}, options_.debug_dir);
+        {path, profile_.text(m.build_id), profile_.window.end_unix_ns}, debug_dir_);
     auto chains = info ? symbolize::look_up_lines(*info, addresses)
                        : Result<std::vector<symbolize::SourceChain>>(std::unexpected(info.error()));
+    if (chains && m.build_id == 0 && has_other_functions(frames_at, *chains))
+      chains = runtime_error("another file is there now: its functions are others");
     if (!chains) return untold_.push_back({path, chains.error().message, addresses.size()});
     if (!info->alternate_missing.empty())
       untold_.push_back({path, info->alternate_missing, addresses.size()});
     for (size_t i = 0; i < addresses.size(); ++i)
       if (!(*chains)[i].empty()) chains_[{module, addresses[i]}] = std::move((*chains)[i]);
+  }
+
+  // Without a build id a file of another root may have the same path: the names tell.
+  bool has_other_functions(const FramesAt& frames_at,
+                           const std::vector<symbolize::SourceChain>& chains) const {
+    size_t same = 0, other = 0, i = 0;
+    for (const auto& [address, index] : frames_at) {
+      const symbolize::SourceChain& chain = chains[i++];
+      const Frame& frame = profile_.frames[index];
+      const std::string& symbol = profile_.text(frame.symbol != 0 ? frame.symbol : frame.function);
+      if (symbol.empty() || chain.empty() || chain.back().function.empty()) continue;
+      ++(symbol.starts_with(chain.back().function) ? same : other);  // "inner.constprop.0"
+    }
+    return other > same;
   }
 
   StringId string(const std::string& text) {
@@ -185,7 +210,8 @@ class SourceLines {
   Profile profile_;
   const SourceOptions& options_;
   std::unordered_map<std::string, StringId> string_ids_;
-  std::map<uint32_t, std::vector<uint64_t>> addresses_;  // by module
+  std::string debug_dir_;
+  std::map<uint32_t, FramesAt> frames_at_;  // by module
   std::map<std::pair<uint32_t, uint64_t>, symbolize::SourceChain> chains_;
   std::map<Place, std::vector<uint32_t>> expansions_;
   std::vector<Frame> frames_;

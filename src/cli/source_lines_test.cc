@@ -116,6 +116,22 @@ TEST_F(SourceLinesTest, NamesFramesThatHadNoNameWhenTheyWereRecorded) {
   EXPECT_TRUE(profile.unresolved.empty());
 }
 
+TEST_F(SourceLinesTest, KnowsAFileWithoutABuildIdByItsFunctions) {
+  ASSERT_TRUE(shop_.run("objcopy -R .note.gnu.build-id p"));
+  EXPECT_THAT(stack_of(add_source_lines(recording(""), {.lines = true})),
+              ElementsAre("schedule", "holder p.c:7", "main p.c:11"));
+  // Elsewhere mapped at that path, with other functions at these addresses.
+  ASSERT_TRUE(
+      shop_.run("sed -i 's/holder/keeper/; s/main/start/; $ a int main(void){return 0;}' "
+                "p.c && sed -i 's/holder/keeper/' p.c && gcc -g -O2 -Wl,--build-id=none "
+                "-o p p.c"))
+      << shop_.read("log");
+  const Profile other = add_source_lines(recording(""), {.lines = true});
+  EXPECT_THAT(stack_of(other), ElementsAre("schedule", "holder", "main"));
+  ASSERT_EQ(other.warnings.size(), 1u);
+  EXPECT_THAT(other.warnings[0], HasSubstr("its functions are others"));
+}
+
 TEST_F(SourceLinesTest, SaysOfWhichModulesItHasNoLines) {
   const Profile other = add_source_lines(recording("123456"), {.lines = true, .inlined = true});
   EXPECT_THAT(stack_of(other), ElementsAre("schedule", "holder", "main"));

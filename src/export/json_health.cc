@@ -63,7 +63,7 @@ void write_walk(JsonWriter& out, const Profile& profile, const Stack& stack) {
   out.begin_array();
   size_t user_frame = 0;
   for (size_t i = 0; i < stack.frames.size(); ++i) {
-    if (!was_walked(profile.frames[stack.frames[i]])) continue;
+    if (!is_walked(profile.frames[stack.frames[i]])) continue;
     if (stack.walk.followed_pointer(user_frame++)) out.value(i);
   }
   out.end_array();

@@ -157,7 +157,7 @@ class HealthCheck {
     unnamed_ = by_pointer_ = false;
     std::vector<uint32_t> users;
     for (const uint32_t frame : stack.frames)
-      if (was_walked(profile_.frames[frame])) users.push_back(frame);
+      if (is_walked(profile_.frames[frame])) users.push_back(frame);
     for (const uint32_t frame : users) add_names(frame, facts);
     if (!users.empty() && stack.walk.end != WalkEnd::kNotWalked)
       add_steps(stack.walk, users, facts);

@@ -64,12 +64,6 @@ struct StackHealth {
 };
 StackHealth stack_health(const Profile& profile);
 
-// Whether the walker came to this frame: one of its steps, in the order of Walk::pointer_steps.
-// What the compiler inlined was found later.
-inline bool was_walked(const Frame& frame) {
-  return frame.kind == FrameKind::kUser && !frame.inlined;
-}
-
 // Why a walk ended, in words for people: "no unwind data and no frame pointer".
 const char* walk_end_text(WalkEnd end);
 

@@ -69,12 +69,16 @@ constexpr size_t kWalkEndCount = 15;
 const char* walk_end_name(WalkEnd end);  // "root", "no-mapping", ... stable
 inline bool is_root(WalkEnd end) { return end >= WalkEnd::kRoot && end <= WalkEnd::kRootPointer; }
 
+// A user frame that the walk itself came to: inlined functions were found in it afterwards.
+inline bool is_walked(const Frame& frame) {
+  return frame.kind == FrameKind::kUser && !frame.inlined;
+}
+
 // How the user part of a stack was walked.
 struct Walk {
   WalkEnd end = WalkEnd::kNotWalked;
-  // Bit i: the step from the i-th user frame, leaf first and inlined ones not counted, to its
-  // caller followed the frame pointer; else unwind data. From the last frame there was a step only
-  // if the stack is whole.
+  // Bit i: the step from the i-th is_walked() frame, leaf first, to its caller followed the
+  // pointer; else unwind data. From the last frame there was a step only if the stack is whole.
   std::array<uint64_t, 2> pointer_steps{};
 
   bool followed_pointer(size_t user_frame) const {
