@@ -61,18 +61,19 @@ TEST(Loss, GivesEveryCounterOneMeaning) {
 TEST(Loss, KeepsItsNames) {
   std::vector<std::string> names(DWELL_COUNTER_COUNT);
   for (const CounterMeaning& meaning : counter_meanings()) names[meaning.counter] = meaning.name;
-  EXPECT_THAT(names,
-              ElementsAre("switches", "rows", "state_full", "rows_full", "user_stacks_full",
-                          "kernel_stacks_full", "stack_ring_full", "kernel_stack_fault",
-                          "stack_truncated", "stack_incomplete", "missed_wakeup", "early_wakeup",
-                          "clock_anomaly", "missed_switch_in", "missed_switch_out", "filtered",
-                          "thread_records", "targets_full", "kernel_stack_hit", "kernel_stack_walk",
-                          "kernel_stack_verified", "kernel_stack_mismatch", "timeline_intervals",
-                          "timeline_ring_full", "timeline_limit", "frames_by_row",
-                          "frames_by_pointer", "stack_walk_repeated", "stack_walk_verified", "stack_walk_mismatch", "walk_root", "walk_root_zero", "walk_root_pointer",
-                          "walk_truncated", "walk_no_tables", "walk_no_mapping", "walk_bad_pointer",
-                          "walk_unsupported", "walk_rules_full", "walk_register_lost", "walk_fault",
-                          "walk_bad_stack", "walk_bad_ip", "walk_compat"));
+  EXPECT_THAT(
+      names,
+      ElementsAre("switches", "rows", "state_full", "rows_full", "user_stacks_full",
+                  "kernel_stacks_full", "stack_ring_full", "kernel_stack_fault", "stack_truncated",
+                  "stack_incomplete", "missed_wakeup", "early_wakeup", "clock_anomaly",
+                  "missed_switch_in", "missed_switch_out", "filtered", "thread_records",
+                  "targets_full", "kernel_stack_hit", "kernel_stack_walk", "kernel_stack_verified",
+                  "kernel_stack_mismatch", "timeline_intervals", "timeline_ring_full",
+                  "timeline_limit", "frames_by_row", "frames_by_pointer", "stack_walk_repeated",
+                  "stack_walk_verified", "stack_walk_mismatch", "walk_root", "walk_root_zero",
+                  "walk_root_pointer", "walk_truncated", "walk_no_tables", "walk_no_mapping",
+                  "walk_bad_pointer", "walk_unsupported", "walk_rules_full", "walk_register_lost",
+                  "walk_fault", "walk_bad_stack", "walk_bad_ip", "walk_compat"));
 }
 
 TEST(Loss, IsDocumentedByName) {
