@@ -24,7 +24,7 @@ UnwindData file_with(int offset, int functions = 20, const char* build_id = "ab1
   const uint32_t cie = cfi.cie();
   for (int i = 0; i < functions; ++i)
     cfi.fde(cie, 0x2000 + static_cast<uint64_t>(i) * 0x100, 32, unwind::bytes({0x0e, offset}));
-  return {cfi.section(), "", unwind::CfiBuilder::kAddress, {{0x1000, 0x100000}}, build_id};
+  return {cfi.section(), "", "", unwind::CfiBuilder::kAddress, {{0x1000, 0x100000}}, build_id};
 }
 
 class TableCacheTest : public testing::Test {
