@@ -96,10 +96,7 @@ verified_once int keep_words(struct kept_walk* kept, const struct scratch* scrat
   return 0;
 }
 
-/*
- * `id`: of the stack that the walk came to. Kept are whole ones that user space has: those cut
- * short may be longer the next time.
- */
+/* `id`: of the stack that the walk came to. Kept are those that user space has. */
 static always_inline void keep_walk(struct kept_walk* kept, const struct thread_state* state,
                                     const struct scratch* scratch, __u64 id) {
   const struct walk* walk = &scratch->walk;
@@ -108,9 +105,8 @@ static always_inline void keep_walk(struct kept_walk* kept, const struct thread_
     count(id == kept->id ? DWELL_COUNT_WALK_VERIFIED : DWELL_LOSS_WALK_MISMATCH, 0);
     kept->in_doubt = 0;
   }
-  if (state->known_stack != id || walk->loads > KEPT_LOADS ||
-      !(scratch->stack.flags & DWELL_STACK_COMPLETE))
-    return;
+  if (state->known_stack != id || walk->loads > KEPT_LOADS) return;
+  if (scratch->stack.end == DWELL_WALK_FAULT) return; /* the page may be there the next time */
   kept->process = state->process;
   kept->regs = scratch->regs;
   kept->id = id;

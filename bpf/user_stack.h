@@ -55,8 +55,6 @@ static always_inline __u64 take_user_stack(struct task_struct* other, struct thr
   __u64 id = repeat_walk(kept, state, scratch);
   if (id) return id;
   id = stack_id(other ? walk_other(other, scratch) : walk_current(scratch));
-  if (!(scratch->stack.flags & DWELL_STACK_COMPLETE)) count(DWELL_COUNT_STACK_INCOMPLETE, 0);
-  if (scratch->stack.flags & DWELL_STACK_TRUNCATED) count(DWELL_COUNT_STACK_TRUNCATED, 0);
   __u64 counted_under = id;
   if (id != state->known_stack) {
     scratch->stack.process = state->process;

@@ -63,6 +63,8 @@ static always_inline void count_walk(const struct walk* walk, __u32 end) {
   count(DWELL_COUNT_WALK_END + end, 0);
   count_many(DWELL_COUNT_FRAMES_BY_ROW, walk->by_row, 0);
   count_many(DWELL_COUNT_FRAMES_BY_POINTER, walk->by_pointer, 0);
+  if (end > DWELL_WALK_ROOT_POINTER) count(DWELL_COUNT_STACK_INCOMPLETE, 0);
+  if (end == DWELL_WALK_TRUNCATED) count(DWELL_COUNT_STACK_TRUNCATED, 0);
 }
 
 /* Returns the hash of the stack. */

@@ -73,7 +73,7 @@ def repeats():
     repeated, verified = profile.loss("stack_walk_repeated")[0], profile.loss("stack_walk_verified")[0]
     check(repeated >= 0.9 * total(rows, "count") and verified >= 3, f"{repeated} of {total(rows, 'count')} walks repeated the last one, {verified} walked all the same")
     check(profile.loss("stack_walk_mismatch")[0] == 0, "they came to the same stack")
-    check(len({r["stack"] for r in rows if profile.stack(r)["user_complete"]}) == 1, "all naps have one stack")
+    check(len({tuple(profile.user_functions(r)) for r in rows if profile.stack(r)["user_complete"]}) == 1, "all naps have one stack")
 
 
 def without_tables():
