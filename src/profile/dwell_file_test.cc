@@ -145,7 +145,7 @@ TEST(Document, RefusesEveryBrokenPromise) {
       {"frame function", [&](auto& d) { d.mutable_frames()->set_function(0, far); }},
       {"frame symbol", [&](auto& d) { d.mutable_frames()->set_symbol(0, far); }},
       {"frame module", [&](auto& d) { d.mutable_frames()->set_module(0, far); }},
-      {"frame how", [](auto& d) { d.mutable_frames()->set_how(0, 10); }},
+      {"frame how", [](auto& d) { d.mutable_frames()->set_how(0, static_cast<int>(kResolutionLast) + 1); }},
       {"frame kind", [](auto& d) { d.mutable_frames()->set_kind(0, 3); }},
       {"frame columns", [](auto& d) { d.mutable_frames()->add_offset(1); }},
       {"stack frame", [&](auto& d) { d.mutable_stacks()->set_frames(0, far); }},
