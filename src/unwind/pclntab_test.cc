@@ -1,12 +1,13 @@
 // Go's table of functions in each of its forms, made by hand, and damaged.
-#include "symbolize/pclntab.h"
+#include "unwind/pclntab.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
+#include <utility>
 
-namespace dwell::symbolize {
+namespace dwell::unwind {
 namespace {
 
 constexpr uint32_t kGo116 = 0xfffffffa, kGo118 = 0xfffffff0, kGo120 = 0xfffffff1;
@@ -16,8 +17,11 @@ void put(std::string& bytes, size_t at, Number value) {
   std::memcpy(bytes.data() + at, &value, sizeof(value));
 }
 
+constexpr size_t kFrameSizes = 0xc0;
+
 // Two functions, "main.a" at 0x1000 and "main.b" at 0x1040, 0x20 bytes long. Names at 0x80,
-// functions at 0x100; the start of the text, where the form has one, is 0x1000.
+// functions at 0x100, their records at 0x140 and 0x160; the start of the text, where the form has
+// one, is 0x1000.
 std::string made_up_table(uint32_t magic, uint8_t pointer_bytes = 8) {
   std::string table(0x200, '\0');
   put(table, 0, magic);
@@ -35,7 +39,7 @@ std::string made_up_table(uint32_t magic, uint8_t pointer_bytes = 8) {
   word(0x80);
   word(0);
   word(0);
-  word(0);
+  word(kFrameSizes);
   word(0x100);
   std::memcpy(table.data() + 0x80, "main.a\0main.b", 14);
   const size_t entry = from_text ? 4 : pointer_bytes;
@@ -52,9 +56,10 @@ std::string list(std::string_view table) {
   const auto read = Pclntab::read(table);
   if (!read) return read.error().message;
   std::string text;
-  for (const GoFunction& f : read->functions())
-    text +=
-        std::string(f.name) + "@" + std::to_string(f.address) + "+" + std::to_string(f.bytes) + " ";
+  for (uint64_t i = 0; i < read->size(); ++i)
+    if (const auto f = read->function(i))
+      text += std::string(f->name) + "@" + std::to_string(f->start) + "+" +
+              std::to_string(f->end - f->start) + " ";
   return text;
 }
 
@@ -73,15 +78,51 @@ TEST(PclntabTest, ReadsThoseOf32BitPrograms) {
 
 TEST(PclntabTest, TakesTheStartOfTheTextFromOutsideWhereTheTableHasNone) {
   std::string table = made_up_table(kGo120);
-  auto read = Pclntab::read(table);
-  ASSERT_TRUE(read);
-  put<uint64_t>(table, read->text_start_at(), 0);
-  read = Pclntab::read(table);
-  EXPECT_TRUE(read->counts_from_text());
-  EXPECT_EQ(read->text_start(), 0u);
+  EXPECT_FALSE(Pclntab::read(table)->lacks_text_start());
+  EXPECT_EQ(Pclntab::read(table, 0x401000)->function(1)->start, 0x1040u) << "it has one";
+  put<uint64_t>(table, Pclntab::read(table)->text_start_at(), 0);
+  EXPECT_TRUE(Pclntab::read(table)->lacks_text_start());
+  EXPECT_EQ(Pclntab::read(table)->text_bytes(), 0x60u);
+  const auto read = Pclntab::read(table, 0x401000);
+  EXPECT_FALSE(read->lacks_text_start());
   EXPECT_EQ(read->text_bytes(), 0x60u);
-  read->set_text_start(0x401000);
-  EXPECT_EQ(read->functions()[1].address, 0x401040u);
+  EXPECT_EQ(read->function(1)->start, 0x401040u);
+}
+
+TEST(PclntabTest, LeavesTheAddressesOfGo116AsTheyAre) {
+  const std::string table = made_up_table(kGo116);
+  const auto read = Pclntab::read(table, 0x401000);
+  EXPECT_FALSE(read->lacks_text_start());
+  EXPECT_EQ(read->function(1)->start, 0x1040u);
+}
+
+TEST(PclntabTest, ReadsWhatAFunctionsRecordSaysOfItsFrame) {
+  for (const auto& [magic, flags_at] : {std::pair(kGo118, 37), std::pair(kGo120, 41)}) {
+    std::string table = made_up_table(magic);
+    put<uint32_t>(table, 0x140 + 16, 3);
+    put<uint8_t>(table, 0x140 + static_cast<size_t>(flags_at), 2);
+    const auto function = Pclntab::read(table)->function(0);
+    ASSERT_TRUE(function);
+    EXPECT_EQ(function->frame_sizes.data(), table.data() + kFrameSizes + 3);
+    EXPECT_EQ(function->flags, 2);
+  }
+}
+
+TEST(PclntabTest, FindsATableAmongOtherBytes) {
+  const std::string table = made_up_table(kGo118);
+  EXPECT_EQ(Pclntab::find(table), 0u);
+  EXPECT_EQ(Pclntab::find(std::string(48, 'x') + table), 48u);
+  EXPECT_EQ(Pclntab::find(table.substr(0, 64) + table), 64u) << "the first is cut off";
+  EXPECT_EQ(Pclntab::find(std::string(44, 'x') + table), std::nullopt) << "never there";
+  EXPECT_EQ(Pclntab::find(""), std::nullopt);
+}
+
+TEST(PclntabTest, TellsMachinesApart) {
+  std::string table = made_up_table(kGo120);
+  EXPECT_TRUE(Pclntab::read(table)->is_of_x86_64());
+  put<uint8_t>(table, 6, 4);
+  EXPECT_FALSE(Pclntab::read(table)->is_of_x86_64()) << "its instructions are 4 bytes long";
+  EXPECT_FALSE(Pclntab::read(made_up_table(kGo120, 4))->is_of_x86_64());
 }
 
 TEST(PclntabTest, RefusesWhatIsNoTableOfAKnownForm) {
@@ -100,8 +141,11 @@ TEST(PclntabTest, LeavesOutFunctionsThatMakeNoSense) {
   put<uint32_t>(table, 0x104, 0xffffff00);  // outside
   EXPECT_EQ(list(table), "main.b@4160+32 ");
   table = made_up_table(kGo120);
-  put<uint32_t>(table, 0x144, 0x7fffffff);  // a name outside
+  put<uint32_t>(table, 0x104, 0x200 - 0x100 - 16);  // cut off
   EXPECT_EQ(list(table), "main.b@4160+32 ");
+  table = made_up_table(kGo120);
+  put<uint32_t>(table, 0x144, 0x7fffffff);  // a name outside: the rest is as good
+  EXPECT_EQ(list(table), "@4096+64 main.b@4160+32 ");
   table = made_up_table(kGo120);
   put<uint32_t>(table, 0x108, 0);  // does not ascend
   EXPECT_EQ(list(table), "main.b@4096+96 ");
@@ -110,10 +154,8 @@ TEST(PclntabTest, LeavesOutFunctionsThatMakeNoSense) {
 TEST(PclntabTest, CutsANameWithoutAnEnd) {
   std::string table = made_up_table(kGo120) + std::string(10'000, 'n');
   put<uint32_t>(table, 0x164, 0x200 - 0x80);
-  const auto functions = Pclntab::read(table)->functions();
-  ASSERT_EQ(functions.size(), 2u);
-  EXPECT_EQ(functions[1].name, std::string(Pclntab::kNameMax, 'n'));
+  EXPECT_EQ(Pclntab::read(table)->function(1)->name, std::string(Pclntab::kNameMax, 'n'));
 }
 
 }  // namespace
-}  // namespace dwell::symbolize
+}  // namespace dwell::unwind
