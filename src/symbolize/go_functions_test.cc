@@ -80,11 +80,15 @@ TEST_F(GoFunctionsTest, KnowsThoseOfAPositionIndependentProgram) {
   expect_names_and_rules();
 }
 
-// The table lies in .data.rel.ro then, and a relocation says where the text begins.
+// The table lies in .data.rel.ro then, and of one linker a relocation alone says where the text
+// begins.
 TEST_F(GoFunctionsTest, KnowsThoseThatTheSystemsLinkerPutTogether) {
   build("-ldflags=-linkmode=external");
   expect_names_and_rules();
   build("-buildmode=pie -ldflags=-linkmode=external");
+  expect_names_and_rules();
+  if (!Workshop::has("ld.lld")) GTEST_SKIP() << "lld is not installed";
+  build("-buildmode=pie -ldflags='-linkmode=external -extldflags=-fuse-ld=lld'");
   expect_names_and_rules();
 }
 

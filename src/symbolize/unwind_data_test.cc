@@ -159,7 +159,7 @@ TEST_F(UnwindDataTest, FindsTheTableOfGosFunctions) {
 
 // As the system's linker leaves it in executables that may lie anywhere: among other data, and the
 // start of the text is left to the dynamic linker.
-TEST_F(UnwindDataTest, FindsTheTableOfGosFunctionsAmongOtherDataAndItsTextByRelocation) {
+TEST_F(UnwindDataTest, FindsGosTableAmongOtherDataAndItsTextByRelocation) {
   const auto source_with = [](const std::string& mark) {
     return std::string(kAssembly) + mark +
            "  .section .data.rel.ro,\"aw\"\n  .balign 8\n  .quad 0xfffffff0, 1, 2\n" + kGoFunctions;

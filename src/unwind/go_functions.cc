@@ -65,7 +65,8 @@ bool GoFunctions::tell(const GoFunction& function, size_t& budget, const OnRange
     const uint64_t change = reader.uleb();
     if (change == 0 && address != function.start) break;
     const uint64_t bytes = reader.uleb();
-    size += static_cast<int64_t>(change >> 1) ^ -static_cast<int64_t>(change & 1);
+    // Unsigned, for a hostile step may be as large as it likes.
+    size = static_cast<int64_t>(static_cast<uint64_t>(size) + ((change >> 1) ^ -(change & 1)));
     if (reader.failed() || bytes == 0 || size < 0 || size > kFrameMax || size % 8 != 0) break;
     const uint64_t end = std::min(function.end, address + std::min(bytes, function.end - address));
     on_range(address, end, rule_of_frame(size));
