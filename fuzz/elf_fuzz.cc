@@ -1,9 +1,11 @@
-// An ELF file of a hostile target: symbol tables, notes, .gnu_debugdata, debug link, PLT, names.
+// An ELF file of a hostile target: symbol tables, notes, .gnu_debugdata, debug link, PLT, names,
+// and where its unwind data lies.
 #include <cstdint>
 #include <string_view>
 
 #include "symbolize/demangle.h"
 #include "symbolize/symbol_loader.h"
+#include "symbolize/unwind_data.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace dwell::symbolize;
@@ -12,6 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto elf = ElfFile::read(FileBytes::of_memory(bytes));
   if (!elf) return 0;
   const auto loaded = load_symbols(FileBytes::of_memory(bytes), "/fuzz", {}, kMemory);
+  static_cast<void>(read_unwind_data(FileBytes::of_memory(bytes)));
   for (const LoadSegment& segment : elf->segments()) {
     to_virtual_address(elf->segments(), segment.offset, segment.offset);
     for (uint64_t step = 0; loaded.table && step < 64; ++step)

@@ -39,6 +39,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   TableLimits limits;
   limits.rows_max = 1 << 16;
   check(compile(source, limits));
-  check(compile({source.eh_frame, {}, source.code, source.debug_frame.bytes}, limits));
+  check(compile({source.eh_frame, {}, source.code, source.debug_frame.bytes, 0x2000}, limits));
   return 0;
 }

@@ -1,4 +1,4 @@
-// Names of a Go program that was stripped: finds its pclntab and where its text begins.
+// Names of a Go program that was stripped, from its pclntab.
 // Called by the symbol loader for files without a symbol table.
 #pragma once
 
@@ -7,9 +7,6 @@
 #include "symbolize/elf_symbols.h"
 
 namespace dwell::symbolize {
-
-constexpr uint64_t kPclntabMax = uint64_t{192} << 20;  // a section that holds the table
-constexpr uint64_t kGoRelocationsMax = uint64_t{64} << 20;
 
 // Adds the functions and returns how many there were; 0 if it is no Go program. `elf` has its
 // sections read.

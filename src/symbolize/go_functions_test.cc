@@ -1,7 +1,9 @@
-// Programs built by the machine's Go, stripped: the same names as the symbol table had.
+// Programs built by the machine's Go, stripped: the same names as the symbol table had, and rules
+// that lead from each function to its caller.
 #include "symbolize/go_functions.h"
 
 #include "symbolize/symbol_loader.h"
+#include "symbolize/unwind_data.h"
 #include "symbolize/workshop.h"
 
 namespace dwell::symbolize {
@@ -44,10 +46,12 @@ class GoFunctionsTest : public testing::Test {
     return load_symbols(*FileBytes::of_file(fd_.get(), name), shop_.path(name), {},
                         size_t{64} << 20);
   }
-  void expect_names() {
+  void expect_names_and_rules() {
     const LoadedSymbols loaded = load("stripped");
     ASSERT_NE(loaded.table, nullptr) << loaded.reason;
     EXPECT_EQ(loaded.reason, "");
+    const auto rules = compile_unwind_table(*FileBytes::of_file(fd_.get(), "stripped"));
+    ASSERT_TRUE(rules) << rules.error().message;
     for (const char* name :
          {"main.inner", "main.outer", "main.main", "main.(*counter).count", "runtime.main"}) {
       const uint64_t address = shop_.address_of("full", name);
@@ -57,28 +61,35 @@ class GoFunctionsTest : public testing::Test {
       EXPECT_EQ(match->name, name);
       EXPECT_EQ(match->address, address);
       EXPECT_EQ(match->how, Resolution::kGoPclntab);
+      const unwind::Rule* rule = rules->find(address);
+      ASSERT_NE(rule, nullptr) << name;
+      EXPECT_EQ(rule->cfa_offset, 8) << name;
     }
   }
   Workshop shop_;
   Fd fd_;
 };
 
-TEST_F(GoFunctionsTest, NamesTheFunctionsOfAStrippedProgram) {
+TEST_F(GoFunctionsTest, KnowsTheFunctionsOfAStrippedProgram) {
   build("");
-  expect_names();
+  expect_names_and_rules();
 }
 
-TEST_F(GoFunctionsTest, NamesThoseOfAPositionIndependentProgram) {
+TEST_F(GoFunctionsTest, KnowsThoseOfAPositionIndependentProgram) {
   build("-buildmode=pie");
-  expect_names();
+  expect_names_and_rules();
 }
 
-// The table lies in .data.rel.ro then, and a relocation says where the text begins.
-TEST_F(GoFunctionsTest, NamesThoseThatTheSystemsLinkerPutTogether) {
+// The table lies in .data.rel.ro then, and of one linker a relocation alone says where the text
+// begins.
+TEST_F(GoFunctionsTest, KnowsThoseThatTheSystemsLinkerPutTogether) {
   build("-ldflags=-linkmode=external");
-  expect_names();
+  expect_names_and_rules();
   build("-buildmode=pie -ldflags=-linkmode=external");
-  expect_names();
+  expect_names_and_rules();
+  if (!Workshop::has("ld.lld")) GTEST_SKIP() << "lld is not installed";
+  build("-buildmode=pie -ldflags='-linkmode=external -extldflags=-fuse-ld=lld'");
+  expect_names_and_rules();
 }
 
 // As Go's newer linkers leave it.
@@ -94,7 +105,7 @@ TEST_F(GoFunctionsTest, FindsTheStartOfTheTextWhereTheTableDoesNotSay) {
     return bytes;
   };
   shop_.write("stripped", with_start_zeroed("stripped"));
-  expect_names();
+  expect_names_and_rules();
   // With C around it the start cannot be known: no names rather than wrong ones.
   build("-ldflags=-linkmode=external");
   shop_.write("stripped", with_start_zeroed("stripped"));

@@ -133,7 +133,8 @@ std::string TableCache::name_of(const UnwindData& data) const {
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
                                                                        XXH3_freeState);
   XXH3_128bits_reset_withSecret(state.get(), key_.data(), key_.size());
-  const uint64_t numbers[] = {unwind::kTableVersion, data.eh_frame_address, data.code.size()};
+  const uint64_t numbers[] = {unwind::kTableVersion, data.eh_frame_address, data.go_text_start,
+                              data.code.size()};
   XXH3_128bits_update(state.get(), numbers, sizeof numbers);
   for (const unwind::CodeRange& range : data.code) {
     const uint64_t edges[] = {range.start, range.end};

@@ -24,7 +24,7 @@ UnwindData file_with(int offset, int functions = 20, const char* build_id = "ab1
   const uint32_t cie = cfi.cie();
   for (int i = 0; i < functions; ++i)
     cfi.fde(cie, 0x2000 + static_cast<uint64_t>(i) * 0x100, 32, unwind::bytes({0x0e, offset}));
-  return {cfi.section(), "", "", unwind::CfiBuilder::kAddress, {{0x1000, 0x100000}}, build_id};
+  return {cfi.section(), "", "", 0, unwind::CfiBuilder::kAddress, {{0x1000, 0x100000}}, build_id};
 }
 
 class TableCacheTest : public testing::Test {
@@ -92,6 +92,9 @@ TEST_F(TableCacheTest, DoesNotBelieveABuildId) {
   UnwindData of_go = file_with(24);
   of_go.go_functions = "other functions";
   EXPECT_FALSE(cache->find(of_go));
+  UnwindData of_go_elsewhere = file_with(24);
+  of_go_elsewhere.go_text_start += 16;
+  EXPECT_FALSE(cache->find(of_go_elsewhere));
   EXPECT_TRUE(cache->find(file_with(24)));
 }
 

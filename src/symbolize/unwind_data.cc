@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "symbolize/go_table.h"
 #include "symbolize/table_cache.h"
 #include "unwind/cfi_reader.h"
 
@@ -50,8 +51,10 @@ void read_by_sections(const ElfFile& elf, UnwindData& data) {
   data.eh_frame = read_section(elf, ".eh_frame");
   if (!data.eh_frame.empty()) data.eh_frame_address = elf.section(".eh_frame")->address;
   data.debug_frame = read_section(elf, ".debug_frame");
-  for (const char* name : {".gopclntab", ".data.rel.ro.gopclntab"})
-    if (data.go_functions.empty()) data.go_functions = read_section(elf, name);
+  if (auto go = find_go_table(elf)) {
+    data.go_functions = std::move(go->bytes);
+    data.go_text_start = go->text_start;
+  }
 }
 
 }  // namespace

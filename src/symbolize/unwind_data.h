@@ -16,12 +16,13 @@ struct UnwindData {
   std::string eh_frame;
   std::string debug_frame;
   std::string go_functions;
+  uint64_t go_text_start = 0;  // see GoTable
   uint64_t eh_frame_address = 0;
   std::vector<unwind::CodeRange> code;
   std::string build_id;  // of the file: its own word
 
   unwind::CfiSource source() const {
-    return {{eh_frame, eh_frame_address}, {debug_frame, 0}, code, go_functions};
+    return {{eh_frame, eh_frame_address}, {debug_frame, 0}, code, go_functions, go_text_start};
   }
 };
 

@@ -157,6 +157,34 @@ TEST_F(UnwindDataTest, FindsTheTableOfGosFunctions) {
   }
 }
 
+// As the system's linker leaves it in executables that may lie anywhere: among other data, and the
+// start of the text is left to the dynamic linker.
+TEST_F(UnwindDataTest, FindsGosTableAmongOtherDataAndItsTextByRelocation) {
+  const auto source_with = [](const std::string& mark) {
+    return std::string(kAssembly) + mark +
+           "  .section .data.rel.ro,\"aw\"\n  .balign 8\n  .quad 0xfffffff0, 1, 2\n" + kGoFunctions;
+  };
+  const auto build_from = [&](const std::string& text, const std::string& flags) {
+    shop_.write("go.s", text);
+    ASSERT_TRUE(shop_.run("gcc -nostdlib " + flags + " -o p go.s")) << shop_.read("log");
+    bytes_ = shop_.read("p");
+    at_["bare"] = shop_.address_of("p", "bare");
+    compile();
+  };
+  const std::string mark = "  .section .go.buildinfo,\"aw\"\n  .quad 1\n";
+  build_from(source_with(mark), "-static -no-pie");
+  EXPECT_EQ(cfa("bare", 0), 8);
+  build_from(source_with(mark), "-static-pie");
+  const size_t table_at = bytes_.find(std::string("\xf0\xff\xff\xff\0\0\1\x08", 8));
+  ASSERT_NE(table_at, std::string::npos);
+  bytes_.replace(table_at + 24, 8, 8, '\0');  // some linkers write there what is relocated, too
+  compile();
+  EXPECT_EQ(read_unwind_data(FileBytes::of_memory(bytes_))->go_text_start, at_["bare"]);
+  EXPECT_EQ(cfa("bare", 0), 8);
+  build_from(source_with(""), "-static-pie");
+  EXPECT_EQ(cfa("bare", 0), -1) << "other programs are not searched";
+}
+
 TEST_F(UnwindDataTest, RefusesOtherMachines) {
   build("");
   Elf64_Ehdr header;

@@ -1,9 +1,9 @@
-// The functions of a Go program as its own run time knows them, out of .gopclntab, which is in
-// stripped programs too: where each begins, and how large its frame is at each instruction. Go
-// writes no .eh_frame, and frame pointers lead astray where its run time switches stacks.
+// The frames of a Go program as its own run time knows them, out of its pclntab: where each
+// function begins, and how large its frame is at each instruction. Go writes no .eh_frame, and
+// frame pointers lead astray where its run time switches stacks.
 //
 // Of Go 1.18 and newer, on x86-64. Called by the table compiler. The bytes are a hostile file's:
-// what makes no sense is left out, time and memory are linear in the size of the section.
+// what makes no sense is left out, time and memory are linear in the size of the table.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +29,14 @@ struct GoFunction {
 
 class GoFunctions {
  public:
-  static constexpr size_t kFunctionsMax = 1 << 22;
-  static constexpr size_t kNameMax = 128;
   static constexpr size_t kSizesBytesMax = 1 << 16;            // of one function
   static constexpr size_t kDecodedBytesMax = size_t{1} << 26;  // of all: they may share them
   // The rule holds from `start` to `end`, which is never empty.
   using OnRange = std::function<void(uint64_t start, uint64_t end, const Rule& rule)>;
 
-  // None if the section is of another version of Go or makes no sense.
-  static std::vector<GoFunction> read(std::string_view section);
+  // None if the table is of another version of Go, makes no sense or does not say where the text
+  // begins. `text_start` is for one that leaves it open.
+  static std::vector<GoFunction> read(std::string_view table, uint64_t text_start = 0);
 
   // Tells every range of the function that has a rule, in order, and takes what it decoded from
   // `budget`. False from the first step on that makes no sense.

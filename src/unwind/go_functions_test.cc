@@ -43,7 +43,7 @@ TEST_F(GoFunctionsTest, FindsTheCallerAboveTheFrameOfEachStretch) {
 }
 
 TEST_F(GoFunctionsTest, ReadsTheLongerRecordsOfGo1_20) {
-  go_.of_go_1_20();
+  go_ = Builder(Builder::kGo120);
   go_.function("runtime.goexit", {{0, 0x10}}, Builder::kOutermost);
   go_.function("main.work", {{8, 0x10}});
   EXPECT_EQ(compiled().find(kText)->cfa_kind, DWELL_CFA_ROOT);
@@ -96,6 +96,16 @@ TEST_F(GoFunctionsTest, HasNoRuleFromTheFirstStepOnThatMakesNoSense) {
   EXPECT_EQ(table_.faults[static_cast<size_t>(Fault::kInstruction)], 1u);
 }
 
+TEST_F(GoFunctionsTest, StopsAtAStepAsLargeAsCanBe) {
+  const std::string steps = bytes({2, 4}) + std::string(9, '\xff') + bytes({1, 4, 0});
+  const GoFunction function{0x1000, 0x1010, GoFunction::Caller::kAboveFrame, steps};
+  size_t budget = 64;
+  uint64_t told_to = 0;
+  EXPECT_FALSE(GoFunctions::tell(function, budget,
+                                 [&](uint64_t, uint64_t end, const Rule&) { told_to = end; }));
+  EXPECT_EQ(told_to, 0x1004u);
+}
+
 TEST_F(GoFunctionsTest, ReadsNoOtherLayout) {
   go_.function("main.work", {{0, 0x10}});
   const std::string section = go_.section();
@@ -104,6 +114,21 @@ TEST_F(GoFunctionsTest, ReadsNoOtherLayout) {
     other[at] = 4;
     EXPECT_TRUE(GoFunctions::read(other).empty()) << "byte " << at;
   }
+  go_ = Builder(Builder::kGo116);
+  go_.function("main.work", {{0, 0x10}});
+  EXPECT_TRUE(GoFunctions::read(go_.section()).empty());
+}
+
+TEST_F(GoFunctionsTest, CountsFromTheStartOfTheTextThatTheFileTells) {
+  go_.function("main.work", {{0, 0x10}});
+  section_ = go_.section();
+  section_.replace(24, 8, 8, '\0');
+  EXPECT_TRUE(GoFunctions::read(section_).empty()) << "nobody says where it begins";
+  CfiSource source = go_.source(section_);
+  source.go_text_start = 0x5000;
+  const Table table = compile(source);
+  EXPECT_NE(table.find(0x5000), nullptr);
+  EXPECT_EQ(table.find(kText), nullptr);
 }
 
 // A hostile file: whatever is cut off, nothing is read beyond it, and every function lies in order.

@@ -1,4 +1,4 @@
-// Lays out .gopclntab as the linker of Go 1.18 does, for tests.
+// Lays out a pclntab as the linkers of Go do, for tests.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,36 @@ namespace dwell::unwind {
 
 class GoTableBuilder {
  public:
+  static constexpr uint32_t kGo116 = 0xfffffffa, kGo118 = 0xfffffff0, kGo120 = 0xfffffff1;
   static constexpr uint64_t kText = 0x2000;
   static constexpr uint8_t kOutermost = 1, kWritesPointer = 2;
   using Steps = std::vector<std::pair<int, uint32_t>>;  // frame's size, for so many bytes of code
 
+  explicit GoTableBuilder(uint32_t form = kGo118, uint8_t pointer_bytes = 8)
+      : form_(form), pointer_bytes_(pointer_bytes) {}
+
   // A function behind the last one, as long as its steps.
   void function(std::string_view name, const Steps& steps, uint8_t flags = 0) {
-    uint32_t length = 0;
-    for (const auto& step : steps) length += step.second;
     starts_.push_back(code_bytes_);
-    code_bytes_ += length;
-    std::string record = word(starts_.back()) + word(names_.size()) + word(0) + word(0);
-    record += word(sizes_.size());
-    record.append(is_1_20_ ? 20 : 16, '\0');
+    for (const auto& step : steps) code_bytes_ += step.second;
+    std::string record = address(starts_.back());
+    for (const size_t field : {names_.size(), size_t{0}, size_t{0}, sizes_.size()})
+      record += number(field, 4);
+    record.append(form_ == kGo120 ? 20 : 16, '\0');
     record += bytes({0, flags, 0, 0});
     records_.push_back(record);
     names_ += std::string(name) + '\0';
     sizes_ += encode(steps);
   }
 
-  void of_go_1_20() { is_1_20_ = true; }  // before the first function
-
   std::string section() const {
-    constexpr uint64_t kHeader = 72;
-    std::string out = word(is_1_20_ ? 0xfffffff1 : 0xfffffff0) + bytes({0, 0, 1, 8});
-    const uint64_t sizes_at = kHeader + names_.size(), table_at = sizes_at + sizes_.size();
-    for (const uint64_t field : {uint64_t{records_.size()}, uint64_t{0}, kText, kHeader,
-                                 uint64_t{0}, uint64_t{0}, sizes_at, table_at})
-      out += CfiBuilder::fixed<uint64_t>(field);
+    std::string out = number(form_, 4) + bytes({0, 0, 1, pointer_bytes_});
+    const auto word = [&](uint64_t value) { out += number(value, pointer_bytes_); };
+    word(records_.size());
+    word(0);
+    if (counts_from_text()) word(kText);
+    for (const uint64_t place : {names_at(), size_t{0}, size_t{0}, sizes_at(), index_at(0)})
+      word(place);
     return out + names_ + sizes_ + table();
   }
 
@@ -48,19 +50,36 @@ class GoTableBuilder {
     return {{}, {}, {{0x1000, 0x100000}}, section};
   }
 
+  // Where things lie in the section, to damage them. The index has two numbers for each function,
+  // its address and the place of its record, and one more at the end.
+  size_t names_at() const { return 8 + (counts_from_text() ? 8u : 7u) * pointer_bytes_; }
+  size_t index_at(size_t i) const { return sizes_at() + sizes_.size() + i * entry_bytes(); }
+  size_t record_at(size_t function) const {
+    size_t at = index_at(2 * records_.size() + 1);
+    for (size_t i = 0; i < function; ++i) at += records_[i].size();
+    return at;
+  }
+  size_t name_field_at(size_t function) const { return record_at(function) + entry_bytes(); }
+
  private:
-  static std::string word(uint64_t value) {
-    return CfiBuilder::fixed<uint32_t>(static_cast<uint32_t>(value));
+  bool counts_from_text() const { return form_ != kGo116; }
+  size_t entry_bytes() const { return counts_from_text() ? 4 : pointer_bytes_; }
+  size_t sizes_at() const { return names_at() + names_.size(); }
+
+  static std::string number(uint64_t value, size_t bytes) {
+    return CfiBuilder::fixed<uint64_t>(value).substr(0, bytes);
+  }
+  std::string address(uint64_t code_at) const {
+    return number(counts_from_text() ? code_at : kText + code_at, entry_bytes());
   }
 
   std::string table() const {
     std::string index, records;
-    const size_t index_bytes = records_.size() * 8 + 4;
     for (size_t i = 0; i < records_.size(); ++i) {
-      index += word(starts_[i]) + word(index_bytes + records.size());
+      index += address(starts_[i]) + number(record_at(i) - index_at(0), entry_bytes());
       records += records_[i];
     }
-    return index + word(code_bytes_) + records;
+    return index + address(code_bytes_) + records;
   }
 
   static std::string encode(const Steps& steps) {
@@ -80,7 +99,8 @@ class GoTableBuilder {
     return out + static_cast<char>(value);
   }
 
-  bool is_1_20_ = false;
+  uint32_t form_;
+  uint8_t pointer_bytes_;
   uint32_t code_bytes_ = 0;
   std::vector<uint32_t> starts_;
   std::vector<std::string> records_;

@@ -216,7 +216,7 @@ bool Compiler::add_frame_sizes(const GoFunction& function, const Fde& fde, uint6
 }
 
 void Compiler::take_go_functions() {
-  go_functions_ = GoFunctions::read(source_.go_functions);
+  go_functions_ = GoFunctions::read(source_.go_functions, source_.go_text_start);
   for (const GoFunction& function : go_functions_) {
     const auto number = static_cast<uint32_t>(&function - go_functions_.data());
     entries_.fdes.push_back(

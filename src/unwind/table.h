@@ -24,7 +24,8 @@ struct CfiSource {
   SectionBytes eh_frame;
   SectionBytes debug_frame;
   std::vector<CodeRange> code;         // its executable segments
-  std::string_view go_functions = {};  // .gopclntab
+  std::string_view go_functions = {};  // a Go program's pclntab
+  uint64_t go_text_start = 0;          // for a pclntab that leaves it open
 };
 
 struct Table {
