@@ -10,7 +10,7 @@ from truth import check_conservation
 
 
 def leftovers():
-    return [name for name in os.listdir(OUT) if not name.endswith(".dwell")]
+    return [name for name in os.listdir(OUT) if not name.endswith(".dwell") and name != "cache"]
 
 
 load_makers = [subprocess.Popen([program("ping_pong"), "--seconds", "120"], stdout=subprocess.DEVNULL) for _ in range(2)]

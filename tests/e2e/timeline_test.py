@@ -57,8 +57,10 @@ def naps():
         (index,) = profile.thread_indexes(tid=line["tid"], name=line["name"])
         slept = [x for x in lists[index] if x["cause"] == "clock_nanosleep"]
         waits = min(line["waits"], line["voluntary"])
-        check(len(slept) == waits and all(x["blocked_ns"] + x["run_queue_ns"] >= 2_990_000 for x in slept),
-              f"{line['name']}: {len(slept)} naps of 3 ms, {waits} by the program; the shortest {min(map(length, slept)) / 1e6:.3f} ms")
+        # A thread that is preempted between setting its timer and leaving sleeps that much shorter.
+        short, preempted = sum(length(x) < 2_990_000 for x in slept), sum(x["cause"] == "preempted" for x in lists[index])
+        check(len(slept) == waits and short <= preempted,
+              f"{line['name']}: {len(slept)} naps of 3 ms, {waits} by the program; {short} shorter, {preempted} times preempted")
         times = profile.threads[index]["times"]
         off = sum(times[k] for k in ("run_queue_ns", "blocked_ns", "censored_run_queue_ns", "censored_blocked_ns"))
         check(sum(map(length, lists[index])) == off and len(lists[index]) == times["intervals"],
