@@ -3,26 +3,13 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "cli/option_words.h"
 #include "event_array/ring_sizes.h"
 
 namespace dwell::cli {
 namespace {
 
 constexpr const char* kExample = "give MAP (an id), --pin PATH or --name NAME";
-
-// An empty word stands for an unset variable, not for the default.
-std::string refuse_empty(const std::string& text) {
-  return text.empty() ? "the value is empty; leave the option out for the default" : "";
-}
-
-Result<uint32_t> parse_number(const std::string& text, const char* option, uint32_t minimum,
-                              uint32_t maximum) {
-  const auto value = parse_u32(text);
-  if (!value || *value < minimum || *value > maximum)
-    return usage_error(fmt::format("{}: '{}' is not a whole number from {} to {}", option,
-                                   printable(text), minimum, maximum));
-  return *value;
-}
 
 Status check_map(const EventsWords& words, EventsOptions& options) {
   const int ways = !words.map.empty() + !words.pin.empty() + !words.name.empty();

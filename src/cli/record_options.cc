@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "cli/option_words.h"
 #include "profile/profile.h"
 
 namespace dwell::cli {
@@ -86,15 +87,6 @@ Result<uint32_t> parse_states(const std::vector<std::string>& lists) {
   return mask;
 }
 
-Result<uint32_t> parse_size(const std::string& text, const char* option, uint32_t minimum,
-                            uint32_t maximum) {
-  const auto value = parse_u32(text);
-  if (!value || *value < minimum || *value > maximum)
-    return usage_error(fmt::format("{}: '{}' is not a whole number from {} to {}", option,
-                                   printable(text), minimum, maximum));
-  return *value;
-}
-
 Status check_targets(const RecordWords& words, const RecordOptions& options) {
   const bool ids = !options.pids.empty() || !options.tids.empty();
   const bool command = !options.command.empty();
@@ -117,7 +109,7 @@ Status check_sizes(const RecordWords& words, probe::ProbeOptions& probe) {
   const auto set = [](const std::string& text, const char* option, uint32_t minimum,
                       uint32_t maximum, uint32_t& field) -> Status {
     if (text.empty()) return {};
-    DWELL_ASSIGN(field, parse_size(text, option, minimum, maximum));
+    DWELL_ASSIGN(field, parse_number(text, option, minimum, maximum));
     return {};
   };
   DWELL_TRY(set(words.rows, "--rows", 1, 1 << 24, probe.rows));
@@ -148,11 +140,11 @@ Status check_timeline(const RecordWords& words, RecordOptions& options) {
   collect::TimelineLimits& limits = options.timeline;
   if (!words.timeline_ring.empty()) {
     DWELL_ASSIGN(limits.ring_bytes,
-                 parse_size(words.timeline_ring, "--timeline-ring", 4096, 1 << 30));
+                 parse_number(words.timeline_ring, "--timeline-ring", 4096, 1 << 30));
   }
   if (!words.timeline_intervals.empty()) {
     DWELL_ASSIGN(limits.intervals,
-                 parse_size(words.timeline_intervals, "--timeline-intervals", 1, 1 << 24));
+                 parse_number(words.timeline_intervals, "--timeline-intervals", 1, 1 << 24));
   }
   return {};
 }
@@ -172,11 +164,6 @@ Status check_times(const RecordWords& words, RecordOptions& options) {
   return usage_error(
       fmt::format("--min {} is longer than --max {}: no interval can be both; swap them",
                   format_duration(probe.min_ns), format_duration(probe.max_ns)));
-}
-
-// An empty word stands for an unset variable, not for the default.
-std::string refuse_empty(const std::string& text) {
-  return text.empty() ? "the value is empty; leave the option out for the default" : "";
 }
 
 }  // namespace

@@ -51,16 +51,24 @@ std::string wall_line(const std::string& name, const ThreadTimes& times) {
 struct ProcessTimes {
   uint32_t process = 0;
   uint64_t threads = 0;
+  bool kernel = false;
   ThreadTimes times;
+
+  // Without waits that began before the window or outlasted it: mostly of those who slept all the
+  // time.
+  uint64_t active_ns() const {
+    return times.running_ns + times.run_queue_ns + times.blocked_ns + times.lost_ns;
+  }
 };
 
-// Longest time alive first.
+// Programs before kernel threads; those with the most to tell first.
 std::vector<ProcessTimes> times_by_process(const Profile& profile) {
   std::vector<ProcessTimes> by_process(profile.processes.size());
   for (uint32_t i = 0; i < by_process.size(); ++i) by_process[i].process = i;
   for (const Thread& thread : profile.threads) {
     ProcessTimes& sum = by_process[thread.process];
     sum.threads += thread.folded ? thread.folded_count : 1;
+    sum.kernel = sum.kernel || thread.kernel_thread;
     sum.times.alive_ns += thread.times.alive_ns;
     sum.times.running_ns += thread.times.running_ns;
     sum.times.run_queue_ns += thread.times.run_queue_ns;
@@ -72,7 +80,8 @@ std::vector<ProcessTimes> times_by_process(const Profile& profile) {
   // What stands for overflow rows has no books.
   std::erase_if(by_process, [](const ProcessTimes& p) { return p.times.alive_ns == 0; });
   std::ranges::sort(by_process, [](const ProcessTimes& a, const ProcessTimes& b) {
-    return std::tuple(b.times.alive_ns, a.process) < std::tuple(a.times.alive_ns, b.process);
+    return std::tuple(a.kernel, b.active_ns(), b.times.alive_ns, a.process) <
+           std::tuple(b.kernel, a.active_ns(), a.times.alive_ns, b.process);
   });
   return by_process;
 }

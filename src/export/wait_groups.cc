@@ -33,6 +33,11 @@ void count_threads(std::vector<std::pair<uint32_t, uint32_t>>& group_and_thread,
   for (const auto& [group, thread] : group_and_thread) ++groups[group].threads;
 }
 
+bool is_sleep_of_kernel_thread(const Profile& profile, const Row& row) {
+  return profile.threads[row.thread].kernel_thread &&
+         (row.wait_class == WaitClass::kInterruptible || row.wait_class == WaitClass::kIdleKthread);
+}
+
 // `key(row)` gives an empty group with the fields that rows are compared by.
 template <typename Key>
 std::vector<WaitGroup> group_rows(const Profile& profile, View view, Key key) {
@@ -55,7 +60,8 @@ std::vector<WaitGroup> group_rows(const Profile& profile, View view, Key key) {
   }
   count_threads(group_and_thread, groups);
   std::ranges::sort(groups, [](const WaitGroup& a, const WaitGroup& b) {
-    return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : key_of(a) < key_of(b);
+    return std::tuple(a.waits_for_work, b.time_ns, key_of(a)) <
+           std::tuple(b.waits_for_work, a.time_ns, key_of(b));
   });
   return groups;
 }
@@ -69,15 +75,17 @@ std::vector<WaitGroup> group_by_wait(const Profile& profile, View view) {
     group.stack = row.stack;
     group.cause = row.cause;
     group.wait_class = row.wait_class;
+    group.waits_for_work = is_sleep_of_kernel_thread(profile, row);
     return group;
   });
 }
 
 std::vector<WaitGroup> group_by_cause(const Profile& profile, View view) {
-  return group_rows(profile, view, [](const Row& row) {
+  return group_rows(profile, view, [&](const Row& row) {
     WaitGroup group;
     group.cause = row.cause;
     group.wait_class = row.wait_class;
+    group.waits_for_work = is_sleep_of_kernel_thread(profile, row);
     return group;
   });
 }

@@ -15,7 +15,8 @@ struct WaitGroup {
   uint32_t stack = 0;    // into Profile::stacks
   StringId cause = 0;
   WaitClass wait_class = WaitClass::kNone;
-  uint64_t threads = 0;  // distinct ones
+  bool waits_for_work = false;  // a kernel thread's everyday sleep
+  uint64_t threads = 0;         // distinct ones
   uint64_t count = 0;
   uint64_t time_ns = 0;  // as the view says
   uint64_t total_ns = 0;
@@ -23,7 +24,8 @@ struct WaitGroup {
   uint64_t max_ns = 0;
 };
 
-// Equal (process, cause, class, stack); longest first, those without time in this view left out.
+// Equal (process, cause, class, stack); longest first, but kernel threads that wait for work after
+// all others. Those without time in this view are left out.
 std::vector<WaitGroup> group_by_wait(const Profile& profile, View view);
 // Equal (cause, class), whatever the process and stack.
 std::vector<WaitGroup> group_by_cause(const Profile& profile, View view);
