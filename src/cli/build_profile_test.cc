@@ -59,7 +59,8 @@ class BuildProfileTest : public testing::Test {
   }
   void add_stack(uint64_t hash, uint16_t flags, std::vector<uint64_t> ips,
                  dwell_walk_end end = DWELL_WALK_ROOT, uint64_t pointer_steps = 0) {
-    recording_.stacks.add({hash, {}, kStart, flags, std::move(ips), end, {pointer_steps, 0}},
+    const auto walk_end = static_cast<uint16_t>(end);
+    recording_.stacks.add({hash, {}, kStart, flags, std::move(ips), walk_end, {pointer_steps, 0}},
                           symbolizer_);
   }
   // A recording of one thread that waited in these ways.
