@@ -22,7 +22,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Sanitizers reserve more addresses than any limit.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define DWELL_SHADOWED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DWELL_SHADOWED
+#endif
+#ifdef DWELL_SHADOWED
 constexpr bool kLimitsAddresses = false;
 #else
 constexpr bool kLimitsAddresses = true;
