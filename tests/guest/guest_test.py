@@ -73,7 +73,7 @@ def check_recordings(results):
         rows = profile.rows(tid=line["tid"], name=line["name"])
         preempted = total([r for r in rows if r["class"].startswith("preempted")], "count")
         others = [(r["class"], r["cause"], r["count"]) for r in rows if not r["class"].startswith("preempted") and r["class"] != "new"]
-        check(times["blocked_ns"] == 0 and total([r for r in rows if r["class"] != "new"], "count") - preempted <= max(1, preempted // 100),
+        check(times["blocked_ns"] == 0 and preempted >= 0.99 * total([r for r in rows if r["class"] != "new"], "count"),
               f"spin2: {line['name']} was preempted {preempted} times, blocked {times['blocked_ns']} ns; else {others}")
     profile, truth = recording(results, "sleeper")
     for line in truth:
