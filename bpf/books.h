@@ -226,6 +226,7 @@ static always_inline void begin_life(struct task_struct* task, struct thread_sta
   state->books = empty;
   state->birth_ns = now;
   state->since_ns = now;
+  state->cpu_time_ns = READ(task, se.sum_exec_runtime);
   state->born = 1;
   state->gap = 0;
   state->life++;

@@ -285,17 +285,23 @@ int on_sched_wakeup_new(__u64* ctx) {
 }
 
 /* Returns the state if a new life has begun. */
-static always_inline struct thread_state* next_life(struct task_struct* task, __u8 ended) {
+static always_inline struct thread_state* next_life(void* ctx, struct task_struct* task,
+                                                    __u8 ended) {
   if (!maybe_target(task) || window.start_ns == 0) return 0;
   struct thread_state* state = find_state(task);
   if (!state) return 0;
   __u64 now = bpf_ktime_get_ns();
   if (window.end_ns && now >= window.end_ns) return 0;
   if (state->phase == PHASE_UNKNOWN) adopt(task, state, PHASE_RUNNING, DWELL_CLASS_NONE);
-  if (state->phase != PHASE_RUNNING) return 0;
+  if (state->phase != PHASE_RUNNING && state->phase != PHASE_OFF) return 0;
   if (ended == DWELL_END_RENAMED && state->life >= config.renames_max) return 0;
   struct scratch* scratch = get_scratch(&life_scratch);
   if (!scratch) return 0;
+  if (state->phase == PHASE_OFF) { /* it came on unseen; the scheduler's account may be a tick old */
+    __u64 cpu_time = READ(task, se.sum_exec_runtime);
+    work_out_switch_in(ctx, task, state, cpu_time, not_backwards(state, now), scratch);
+    state->phase = PHASE_RUNNING;
+  }
   book_stretch(task, state, 0, now);
   end_life(task, state, now, ended, scratch);
   begin_life(task, state, now);
@@ -307,7 +313,7 @@ int on_sched_process_exec(__u64* ctx) {
 #ifndef DWELL_RAW_TP
   forget_tables((void*)ctx[0]);
 #endif
-  next_life((void*)ctx[0], DWELL_END_EXECUTED);
+  next_life(ctx, (void*)ctx[0], DWELL_END_EXECUTED);
   return 0;
 }
 
@@ -324,7 +330,7 @@ int on_task_rename(__u64* ctx) {
 #else
   if (BPF_CORE_READ_BITFIELD(task, in_execve)) return 0;
 #endif
-  struct thread_state* state = next_life(task, DWELL_END_RENAMED);
+  struct thread_state* state = next_life(ctx, task, DWELL_END_RENAMED);
   if (!state) return 0;
   /* The task still has its old name. */
   __builtin_memset(state->comm, 0, DWELL_COMM_BYTES);

@@ -13,23 +13,36 @@ def each_its_own_time():
     profile, truth, _ = record_command([program("uniq"), "--bits", "12", "--us", "200", "--print"])
     line = next(x for x in truth if "tid" in x)
     patterns = {x["pattern"]: x for x in truth if "pattern" in x}
-    seen = {}
+    # Where this kernel did not tell that the thread came back, the end of the nap was worked out from CPU time, and the row says so.
+    seen, worked_out = {}, {}
     for row in profile.rows(tid=line["tid"], cause={"clock_nanosleep"}):
         word = "".join(TURNS.search(name).group(1) for name in profile.functions(row) if TURNS.search(name))
-        seen[word] = seen.get(word, 0) + row["total_ns"]
-    wrong = [word for word in seen if word not in patterns]
+        end_unseen = any(f["kind"] == "placeholder" and "not seen" in f["name"] for f in profile.frames(row))
+        times = worked_out if end_unseen else seen
+        times[word] = times.get(word, 0) + row["total_ns"]
+    wrong = [word for word in [*seen, *worked_out] if word not in patterns]
     check(not wrong, f"no stack mixes two patterns or holds half of one {wrong[:3] or ''}")
     # A nap is not longer than the program's clock saw, and not shorter than that less what the thread's CPU clock ran
     # around it: between the two lies the way into the system call and out of it, 10 us mostly, 30 us when the timer traps.
+    # What an interrupt or the host takes on that way is in no thread's CPU time: one nap in a thousand may have met one.
     elsewhere = total(profile.rows(tid=line["tid"], blocked=False)) + profile.times(tid=line["tid"]).get("lost_ns", 0)
-    outside = [(word, ns, truth) for word, ns in seen.items() if word in patterns and
-               not (truth := patterns[word])["ns"] - truth["cpu_ns"] - 1000 - elsewhere <= ns <= truth["ns"]]
-    check(not outside, f"each of {len(seen)} stacks has the time of its nap: at most the clock's, at least that less the CPU clock's {outside[:2] or ''}", timing=True)
-    short = sorted(truth["ns"] - seen[word] for word, truth in patterns.items() if word in seen)
+    known = {word: (ns, patterns[word]) for word, ns in seen.items() if word in patterns}
+    longer = {word: found for word, found in known.items() if found[0] > found[1]["ns"]}
+    check(not longer, f"none of {len(known)} stacks has more than the time of its nap {list(longer.items())[:2] or ''}")
+    shorter = {word: (ns, nap) for word, (ns, nap) in known.items() if ns < nap["ns"] - nap["cpu_ns"] - 1000 - elsewhere}
+    far = {word: found for word, found in shorter.items() if found[0] < found[1]["ns"] - 1_000_000 - elsewhere}
+    check(len(shorter) <= len(known) // 1000 and not far,
+          f"{len(shorter)} have less than that without the thread's CPU time, none by a millisecond {list(shorter.items())[:2] or ''}")
+    # ... and there the CPU clock does not know what the host took meanwhile.
+    far = {word: (ns, patterns[word]["ns"]) for word, ns in worked_out.items() if abs(patterns[word]["ns"] - ns) > 1_000_000}
+    check(len(worked_out) <= profile.loss("missed_switch_in")[0] and not far,
+          f"{len(worked_out)} naps with an end that was worked out, as many as are counted at most, each within a millisecond {far or ''}")
+    short = sorted(patterns[word]["ns"] - ns for word, ns in seen.items() if word in patterns)
     check(short[len(short) // 2] <= SHORT_WAIT_SLACK_NS + 0.05 * line["sum_ns"] / len(patterns),
           f"short of the clock: median {short[len(short) // 2] / 1e3:.1f} us, 99 % {short[len(short) * 99 // 100] / 1e3:.1f} us", timing=True)
     untold = profile.loss("missed_switch_out")[0]
-    check(len(seen) >= line["voluntary"] - untold, f"{len(seen)} patterns of {len(patterns)} are there: {line['voluntary']} slept, {untold} untold")
+    found = len({*seen, *worked_out})
+    check(found >= line["voluntary"] - untold, f"{found} patterns of {len(patterns)} are there: {line['voluntary']} slept, {untold} untold")
     # Same registers at the leaf, same frame sizes, other callers: a walk that was taken for a repeated one would show here.
     check(profile.loss("stack_walk_mismatch")[0] == 0, f"{profile.loss('stack_walk_repeated')[0]} walks were taken for repeated ones, none wrongly")
     check_conservation(profile, "4096 stacks: ")

@@ -61,8 +61,11 @@ def naps():
         before = [None, *lists[index]]
         naps = [length(x) + (length(b) if b and b["cause"] == "preempted" else 0)
                 for b, x in zip(before, lists[index]) if x["cause"] == "clock_nanosleep"]
-        check(len(slept) == waits and min(naps) >= 2_990_000,
-              f"{line['name']}: {len(slept)} naps of 3 ms, {waits} by the program; the shortest {min(naps) / 1e6:.3f} ms")
+        check(len(slept) == waits, f"{line['name']}: {len(slept)} naps of 3 ms, {waits} by the program")
+        # An interrupt or the host may take that time as well, once in a while.
+        short = [max(0, 3_000_000 - ns) for ns in naps]
+        check(sum(short) <= 10_000 * len(naps) and max(short) <= 50_000,
+              f"{line['name']}: shorter than 3 ms by {sum(short) / len(naps) / 1e3:.2f} us in the mean, by {max(short) / 1e3:.1f} us at most")
         times = profile.threads[index]["times"]
         off = sum(times[k] for k in ("run_queue_ns", "blocked_ns", "censored_run_queue_ns", "censored_blocked_ns"))
         check(sum(map(length, lists[index])) == off and len(lists[index]) == times["intervals"],

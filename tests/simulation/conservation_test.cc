@@ -197,6 +197,24 @@ TEST(ConservationTest, HiddenSwitchesAreWorkedOutOrLost) {
   EXPECT_LT(c.running_off_ns, c.alive_ns / 1'000'000);
 }
 
+// Who executes or renames itself runs, whether its return to the CPU was told or not.
+TEST(ConservationTest, ALifeBeginsThoughTheSwitchInWasHidden) {
+  Recorded recorded = record({.cpus = 8,
+                              .threads = 500,
+                              .exits = 0,
+                              .execs = 5000,
+                              .renames = 5000,
+                              .hidden_switches = 20'000},
+                             200'000);
+  const Comparison& c = recorded.c;
+  EXPECT_GT(recorded.recording->scheduler().executed(), 100u);
+  EXPECT_GT(recorded.recording->scheduler().renamed(), 100u);
+  EXPECT_EQ(c.missing, 0u) << differences(c);
+  EXPECT_EQ(c.unexpected, 0u);
+  EXPECT_EQ(c.conserved, c.lives) << differences(c);
+  EXPECT_EQ(c.rows_equal, c.lives);
+}
+
 // Its state goes with it: there is nothing left to tell.
 TEST(ConservationTest, AThreadWhoseLastSwitchIsHiddenIsNotTold) {
   Recorded recorded = record(
