@@ -297,7 +297,8 @@ static always_inline struct thread_state* next_life(void* ctx, struct task_struc
   if (ended == DWELL_END_RENAMED && state->life >= config.renames_max) return 0;
   struct scratch* scratch = get_scratch(&life_scratch);
   if (!scratch) return 0;
-  if (state->phase == PHASE_OFF) { /* it came on unseen; the scheduler's account may be a tick old */
+  if (state->phase ==
+      PHASE_OFF) { /* it came on unseen; the scheduler's account may be a tick old */
     __u64 cpu_time = READ(task, se.sum_exec_runtime);
     work_out_switch_in(ctx, task, state, cpu_time, not_backwards(state, now), scratch);
     state->phase = PHASE_RUNNING;
