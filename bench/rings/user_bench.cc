@@ -4,6 +4,8 @@
 // boost::lockfree::spsc_queue behind a lock per CPU, and a tracepoint of LTTng-UST.
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -72,22 +74,31 @@ class UserQueue {
 };
 
 #ifdef DWELL_HAVE_BOOST
+// One queue and one lock per CPU, of which a thread takes those of the CPU that it runs on.
 class LockedSpsc {
  public:
-  LockedSpsc() : queue_(kRingBytes / sizeof(Payload)) { pthread_spin_init(&lock_, 0); }
+  LockedSpsc() : cpus_(static_cast<size_t>(sysconf(_SC_NPROCESSORS_CONF))) {}
   bool put(const Payload& payload) {
-    pthread_spin_lock(&lock_);
-    const bool ok = queue_.push(payload);
-    pthread_spin_unlock(&lock_);
+    Cpu& cpu = cpus_[static_cast<size_t>(sched_getcpu())];
+    pthread_spin_lock(&cpu.lock);
+    const bool ok = cpu.queue.push(payload);
+    pthread_spin_unlock(&cpu.lock);
     return ok;
   }
   uint64_t get_all() {
-    return queue_.consume_all([](const Payload& payload) { sink += payload.words[0]; });
+    uint64_t n = 0;
+    for (Cpu& cpu : cpus_)
+      n += cpu.queue.consume_all([](const Payload& payload) { sink += payload.words[0]; });
+    return n;
   }
 
  private:
-  pthread_spinlock_t lock_;
-  boost::lockfree::spsc_queue<Payload> queue_;
+  struct alignas(128) Cpu {
+    Cpu() : queue(kRingBytes / sizeof(Payload)) { pthread_spin_init(&lock, 0); }
+    pthread_spinlock_t lock;
+    boost::lockfree::spsc_queue<Payload> queue;
+  };
+  std::vector<Cpu> cpus_;
 };
 #endif
 

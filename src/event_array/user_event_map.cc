@@ -79,7 +79,7 @@ UserEventMap::UserEventMap(UserMapMemory memory, Fd wake)
 
 // -- output --------------------------------------------------------------------------------------
 
-uint32_t UserEventMap::current_cpu() const noexcept {
+inline uint32_t UserEventMap::current_cpu() const noexcept {
   if (memory_.layout().mode == ProducerMode::kRestartable) return restartable_cpu();
   const int cpu = sched_getcpu();
   return cpu < 0 ? 0 : static_cast<uint32_t>(cpu);
@@ -105,7 +105,9 @@ int choose_capture(uint64_t flags, const DataContext& context,
 
 int UserEventMap::output(uint64_t flags, std::span<const std::byte> data) noexcept {
   if ((flags & ~ring::kIndexMask) != 0) return -EINVAL;
-  return output_checked(flags, data, {});
+  // The hot path of the library: one try in line, without a call.
+  const int result = try_output(current_cpu(), flags, data, {});
+  return result != kMovedAway ? result : output_checked(flags, data, {});
 }
 
 int UserEventMap::output(uint64_t flags, std::span<const std::byte> data,
@@ -138,9 +140,14 @@ int UserEventMap::output_checked(uint64_t flags, std::span<const std::byte> data
   return -EBUSY;
 }
 
-// One try. kMovedAway: this thread came to another CPU, whose slot and gate count now.
 int UserEventMap::output_once(uint32_t cpu, uint64_t flags, std::span<const std::byte> data,
                               std::span<const std::byte> capture) noexcept {
+  return try_output(cpu, flags, data, capture);
+}
+
+// One try. kMovedAway: this thread came to another CPU, whose slot and gate count now.
+inline int UserEventMap::try_output(uint32_t cpu, uint64_t flags, std::span<const std::byte> data,
+                                    std::span<const std::byte> capture) noexcept {
   const bool any_cpu = (flags & ring::kIndexMask) == ring::kCurrentCpu;
   const uint32_t index = any_cpu ? cpu : static_cast<uint32_t>(flags & ring::kIndexMask);
   if (index >= slots()) return -E2BIG;
@@ -188,62 +195,86 @@ void announce_size(ring::MetaExtension& extension, uint64_t record_bytes) {
   }
 }
 
-void prepare_backward(const RingMemory& ring, const SamplePlan& plan, PreparedPut& put) {
-  announce_size(ring.meta->extension, plan.record_bytes);
+void prepare_backward(const RingMemory& ring, PreparedPut& put) {
+  announce_size(ring.meta->extension, put.record_bytes);
   put.head = __atomic_load_n(&ring.meta->data_head, __ATOMIC_RELAXED);
   put.lost_total = __atomic_load_n(&ring.meta->extension.lost_total, __ATOMIC_RELAXED);
-  put.next_head = put.head - plan.record_bytes;
+  put.next_head = put.head - put.record_bytes;
   put.record = ring.data + (put.next_head & (ring.data_size - 1));
-  put.report = 0;
 }
 
-// False if the ring is full.
-bool prepare_forward(const RingMemory& ring, const SamplePlan& plan, uint32_t index,
-                     PreparedPut& put) {
-  const Placement p = place_sample(*ring.meta, ring.data_size, plan.record_bytes);
-  if (p.kind == Placement::Kind::kFull) return false;
+void prepare_forward(const RingMemory& ring, const Placement& p, PreparedPut& put) {
   put.head = p.head;
   put.lost_total = p.lost_total;
   put.next_head = p.next_head;
   put.record = ring.data + (p.sample & (ring.data_size - 1));
-  put.report = 0;
-  if (p.kind == Placement::Kind::kPlain) [[likely]]
-    return true;
+}
+
+void prepare_report(const RingMemory& ring, const Placement& p, uint32_t index, PutExtras& extras) {
   const bool told = p.kind == Placement::Kind::kWithLost;
   const LostBytes lost = lost_bytes(index, p.lost_total - p.reported);
-  put.report = told ? 1 : 2;
-  put.reported = p.reported;
-  put.report_next = told ? p.lost_total : p.reported;
-  put.report_head = told ? p.next_head : p.head;
-  put.lost_header = lost.header;
-  put.lost_id = lost.id;
-  put.lost_count = lost.lost;
-  put.lost_record = ring.data + (p.head & (ring.data_size - 1));
-  return true;
+  extras.report = p.kind == Placement::Kind::kPlain ? 0 : told ? 1 : 2;
+  extras.reported = p.reported;
+  extras.report_next = told ? p.lost_total : p.reported;
+  extras.report_head = told ? p.next_head : p.head;
+  extras.lost_header = lost.header;
+  extras.lost_id = lost.id;
+  extras.lost_count = lost.lost;
+  extras.lost_record = ring.data + (p.head & (ring.data_size - 1));
+}
+
+PreparedPut begin_put(const RingMemory& ring, const SamplePlan& plan,
+                      std::span<const std::byte> data) {
+  PreparedPut put = {};
+  put.meta = ring.meta;
+  put.record_bytes = plan.record_bytes;
+  put.header = plan.header;
+  put.data = data.data();
+  put.data_size = data.size();
+  return put;
 }
 
 }  // namespace
 
-int UserEventMap::put_restartable(uint32_t index, bool any_cpu, std::span<const std::byte> data,
-                                  std::span<const std::byte> capture) noexcept {
+// In line one try at what is most common: no loss to tell, nothing captured, undisturbed.
+inline int UserEventMap::put_restartable(uint32_t index, bool any_cpu,
+                                         std::span<const std::byte> data,
+                                         std::span<const std::byte> capture) noexcept {
   const UserMapLayout& layout = memory_.layout();
-  const SamplePlan plan = plan_sample(data.size() + capture.size(), layout.exact_length);
-  if (plan.record_bytes > ring::usable_bytes(layout.data_size)) return lose(index);
-  PreparedPut put;
-  put.header = plan.header;
-  put.raw_size = plan.raw_size;
-  put.data = data.data();
-  put.data_size = data.size();
-  put.capture = capture.data();
-  put.capture_size = capture.size();
-  for (int restarts = 0; restarts < kMostRestarts; ++restarts) {
+  if (!layout.backward && capture.empty()) [[likely]] {
+    const SamplePlan plan = plan_sample(data.size(), layout.exact_length);
     const RingMemory& ring = memory_.ring(index);
-    put.meta = ring.meta;
-    if (layout.backward)
-      prepare_backward(ring, plan, put);
-    else if (!prepare_forward(ring, plan, index, put))
-      return lose(index);
-    put.record_last = put.record + plan.record_bytes - 8;
+    const Placement p = place_sample(*ring.meta, ring.data_size, plan.record_bytes);
+    PreparedPut put = begin_put(ring, plan, data);
+    prepare_forward(ring, p, put);
+    if (p.kind == Placement::Kind::kPlain && restartable_put(index, put) == PutStep::kDone)
+        [[likely]] {
+      wake_if_armed(index, false);
+      return 0;
+    }
+  }
+  return put_until_done(index, any_cpu, data, capture);
+}
+
+int UserEventMap::put_until_done(uint32_t index, bool any_cpu, std::span<const std::byte> data,
+                                 std::span<const std::byte> capture) noexcept {
+  const RingMemory& ring = memory_.ring(index);
+  const SamplePlan plan = plan_sample(data.size() + capture.size(), memory_.layout().exact_length);
+  if (plan.record_bytes > ring::usable_bytes(ring.data_size)) return lose(index);
+  PreparedPut put = begin_put(ring, plan, data);
+  PutExtras extras = {};
+  extras.capture = capture.data();
+  extras.capture_size = capture.size();
+  put.extras = &extras;
+  for (int restarts = 0; restarts < kMostRestarts; ++restarts) {
+    if (memory_.layout().backward) {
+      prepare_backward(ring, put);
+    } else {
+      const Placement p = place_sample(*ring.meta, ring.data_size, put.record_bytes);
+      if (p.kind == Placement::Kind::kFull) return lose(index);
+      prepare_forward(ring, p, put);
+      prepare_report(ring, p, index, extras);
+    }
     const PutStep step = restartable_put(index, put);
     if (step == PutStep::kDone) [[likely]] {
       wake_if_armed(index, false);
@@ -266,14 +297,18 @@ int UserEventMap::put_locked(uint32_t index, std::span<const std::byte> data,
   return outcome == PutOutcome::kWritten ? 0 : outcome == PutOutcome::kFull ? -ENOSPC : -E2BIG;
 }
 
-void UserEventMap::wake_if_armed(uint32_t index, bool full) noexcept {
+inline void UserEventMap::wake_if_armed(uint32_t index, bool full) noexcept {
   ring::MetaExtension& extension = extension_of(memory_.ring(index));
   // Head is stored, armed is loaded: the reader's membarrier orders the two, or else we do.
   if (fence_self_) [[unlikely]]
     std::atomic_thread_fence(std::memory_order_seq_cst);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (__atomic_load_n(&extension.armed, __ATOMIC_RELAXED) == 0) [[likely]]
-    return;
+  if (__atomic_load_n(&extension.armed, __ATOMIC_RELAXED) != 0) [[unlikely]]
+    wake(index, full);
+}
+
+void UserEventMap::wake(uint32_t index, bool full) noexcept {
+  ring::MetaExtension& extension = extension_of(memory_.ring(index));
   const uint64_t head = __atomic_load_n(&memory_.ring(index).meta->data_head, __ATOMIC_RELAXED);
   const uint64_t unread = head - __atomic_load_n(&extension.wake_base, __ATOMIC_ACQUIRE);
   if (!full && unread <= __atomic_load_n(&extension.wake_watermark, __ATOMIC_RELAXED)) return;

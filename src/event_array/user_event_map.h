@@ -99,16 +99,23 @@ class UserEventMap {
 
   int output_checked(uint64_t flags, std::span<const std::byte> data,
                      std::span<const std::byte> capture) noexcept;
+  [[gnu::always_inline]] int try_output(uint32_t cpu, uint64_t flags,
+                                        std::span<const std::byte> data,
+                                        std::span<const std::byte> capture) noexcept;
   int output_once(uint32_t cpu, uint64_t flags, std::span<const std::byte> data,
                   std::span<const std::byte> capture) noexcept;
   int refuse(uint32_t index, uint32_t gate) noexcept;
-  int put_restartable(uint32_t index, bool any_cpu, std::span<const std::byte> data,
-                      std::span<const std::byte> capture) noexcept;
+  [[gnu::always_inline]] int put_restartable(uint32_t index, bool any_cpu,
+                                             std::span<const std::byte> data,
+                                             std::span<const std::byte> capture) noexcept;
+  int put_until_done(uint32_t index, bool any_cpu, std::span<const std::byte> data,
+                     std::span<const std::byte> capture) noexcept;
   int put_locked(uint32_t index, std::span<const std::byte> data,
                  std::span<const std::byte> capture) noexcept;
   int lose(uint32_t index) noexcept;
   int busy(uint32_t index) noexcept;
-  void wake_if_armed(uint32_t index, bool full) noexcept;
+  [[gnu::always_inline]] void wake_if_armed(uint32_t index, bool full) noexcept;
+  void wake(uint32_t index, bool full) noexcept;
   uint32_t current_cpu() const noexcept;
   int change_gate(uint32_t index, uint32_t bit, bool set);
 

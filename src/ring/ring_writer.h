@@ -37,7 +37,16 @@ struct SamplePlan {
   uint32_t raw_size = 0;
 };
 
-SamplePlan plan_sample(uint64_t payload_bytes, bool exact_length);
+inline SamplePlan plan_sample(uint64_t payload_bytes, bool exact_length) {
+  SamplePlan plan;
+  plan.payload_bytes = payload_bytes;
+  plan.record_bytes = ring::sample_record_size(payload_bytes);
+  plan.raw_size = static_cast<uint32_t>(plan.record_bytes - ring::kRawPrefix);
+  uint64_t misc = ring::kMiscKernel;
+  if (exact_length) misc |= (plan.raw_size - payload_bytes) << ring::kMiscPadShift;
+  plan.header = ring::kRecordSample | misc << 32 | plan.record_bytes << 48;
+  return plan;
+}
 
 // The 24 bytes of a LOST record.
 struct LostBytes {
