@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "base/sanitizers.h"
 #include "event_array/user_map_fixture.h"
 
 namespace dwell {
@@ -18,18 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-#if defined(__SANITIZE_THREAD__)
-#define DWELL_TEST_IS_SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define DWELL_TEST_IS_SLOW 1
-#endif
-#endif
-#ifdef DWELL_TEST_IS_SLOW
-constexpr uint64_t kWritesEach = 10'000;
-#else
-constexpr uint64_t kWritesEach = 100'000;
-#endif
+constexpr uint64_t kWritesEach = DWELL_TSAN ? 10'000 : 100'000;
 
 // DWELL_TEST_ROUNDS for long runs.
 int rounds() {

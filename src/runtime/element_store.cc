@@ -4,15 +4,8 @@
 #include <bit>
 #include <cstdlib>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define DWELL_POISON 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) && !defined(DWELL_POISON)
-#define DWELL_POISON 1
-#endif
-#ifdef DWELL_POISON
+#include "base/sanitizers.h"
+#if DWELL_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -20,11 +13,7 @@ namespace dwell::runtime {
 namespace {
 
 constexpr size_t kChunkBytes = 1 << 20;
-#ifdef DWELL_POISON
-constexpr size_t kGuardBytes = 32;
-#else
-constexpr size_t kGuardBytes = 0;
-#endif
+constexpr size_t kGuardBytes = DWELL_ASAN ? 32 : 0;
 
 }  // namespace
 
@@ -44,7 +33,7 @@ std::byte* ElementStore::make_chunk(uint64_t chunk) {
   const uint64_t elements = uint64_t{1} << shift_;
   auto* made = static_cast<std::byte*>(std::calloc(elements, std::max<size_t>(stride_, 1)));
   if (made == nullptr) std::abort();  // as operator new would
-#ifdef DWELL_POISON
+#if DWELL_ASAN
   for (uint64_t i = 0; i < elements; ++i)
     ASAN_POISON_MEMORY_REGION(made + i * stride_ + element_bytes_, stride_ - element_bytes_);
 #endif

@@ -1,22 +1,13 @@
 #include <cstring>
 #include <thread>
 
+#include "base/sanitizers.h"
 #include "runtime/array_map.h"
 #include "runtime/exercise_fixture.h"
 #include "runtime/hash_map.h"
 #include "runtime/ring_buffer_map.h"
 #include "runtime/stack_map.h"
 #include "runtime/task_storage.h"
-
-// g++ defines the macro, clang has the feature.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define DWELL_UNDER_ASAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) && !defined(DWELL_UNDER_ASAN)
-#define DWELL_UNDER_ASAN 1
-#endif
 
 namespace dwell::runtime {
 namespace {
@@ -230,7 +221,7 @@ TEST_F(MapsTest, RingBufferIsFullAtItsSize) {
 }
 
 TEST_F(MapsTest, AWriteBehindAValueIsCaught) {
-#ifdef DWELL_UNDER_ASAN
+#if DWELL_ASAN
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   update(EXERCISE_HASH, 1, 1);
   EXPECT_DEATH(call("on_overrun", EXERCISE_HASH), "use-after-poison");

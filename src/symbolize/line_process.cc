@@ -16,24 +16,15 @@
 #include <string>
 #include <string_view>
 
+#include "base/sanitizers.h"
+
 namespace dwell::symbolize {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 // Sanitizers reserve more addresses than any limit.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define DWELL_SHADOWED
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DWELL_SHADOWED
-#endif
-#ifdef DWELL_SHADOWED
-constexpr bool kLimitsAddresses = false;
-#else
-constexpr bool kLimitsAddresses = true;
-#endif
+constexpr bool kLimitsAddresses = !DWELL_ASAN && !DWELL_TSAN;
 
 enum Answer : char { kChains = 'c', kFailure = 'f' };
 
