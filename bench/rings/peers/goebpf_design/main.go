@@ -1,11 +1,14 @@
-// The design of goebpf's reader, written anew: every event wakes; one goroutine polls the descriptors, one copies each sample of
-// the rings that are ready into memory of its own and sends it through an unbuffered channel, moving the tail for each record.
+// The design of goebpf's reader, written anew: every event wakes; one goroutine polls the descriptors, one goes through the rings
+// that are ready: header and rest of each record are copied into memory of their own, the header is decoded by reflection
+// (encoding/binary), the payload goes through an unbuffered channel; the tail moves when the ring is empty.
 // Over the map at descriptor 3: for each line "N" on stdin it receives N samples and prints how many nanoseconds that took.
 // usage: goebpf_design RING_BYTES CPU...
 package main
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"strconv"
@@ -40,14 +43,14 @@ func fail(what string, err error) {
 
 func (r *ring) position(at int) *uint64 { return (*uint64)(unsafe.Pointer(&r.memory[at])) }
 
-func open(cpu, bytes int) *ring {
+func open(cpu, ringBytes int) *ring {
 	// struct perf_event_attr: software event BPF_OUTPUT, period 1, raw samples, a wake-up for each event.
 	attr := [16]uint64{0: 1 | 112<<32, 1: 10, 2: 1, 3: 1 << 10, 6: 1}
 	fd, _, errno := syscall.Syscall6(sysPerfEventOpen, uintptr(unsafe.Pointer(&attr)), ^uintptr(0), uintptr(cpu), ^uintptr(0), 8, 0)
 	if errno != 0 {
 		fail("perf_event_open", errno)
 	}
-	memory, err := syscall.Mmap(int(fd), 0, page+bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	memory, err := syscall.Mmap(int(fd), 0, page+ringBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		fail("mmap", err)
 	}
@@ -59,31 +62,34 @@ func open(cpu, bytes int) *ring {
 	return &ring{int(fd), memory}
 }
 
-// copyOut copies the ring's bytes from a position on, around its end.
-func (r *ring) copyOut(to []byte, from uint64) {
-	data := r.memory[page:]
-	n := copy(to, data[from&uint64(len(data)-1):])
-	copy(to[n:], data)
+type header struct {
+	Type uint32
+	Misc uint16
+	Size uint16
+}
+
+// next returns a copy of the ring's next n bytes, around its end.
+func (r *ring) next(at *uint64, n int) []byte {
+	data, bytes := r.memory[page:], make([]byte, n)
+	first := copy(bytes, data[*at&uint64(len(data)-1):])
+	copy(bytes[first:], data)
+	*at += uint64(n)
+	return bytes
 }
 
 func (r *ring) drain(samples chan<- []byte) {
-	for {
-		tail := *r.position(tailAt)
-		if tail == atomic.LoadUint64(r.position(headAt)) {
-			return
+	at := *r.position(tailAt)
+	for at != atomic.LoadUint64(r.position(headAt)) {
+		var h header
+		if err := binary.Read(bytes.NewReader(r.next(&at, 8)), binary.LittleEndian, &h); err != nil {
+			fail("header", err)
 		}
-		var header [12]byte
-		r.copyOut(header[:], tail)
-		size := uint64(header[6]) | uint64(header[7])<<8
-		if header[0] == 9 {
-			sample := make([]byte, size-12)
-			r.copyOut(sample, tail+12)
-			atomic.StoreUint64(r.position(tailAt), tail+size)
-			samples <- sample
-			continue
+		rest := r.next(&at, int(h.Size)-8)
+		if h.Type == 9 {
+			samples <- rest[4 : 4+binary.LittleEndian.Uint32(rest)]
 		}
-		atomic.StoreUint64(r.position(tailAt), tail+size)
 	}
+	atomic.StoreUint64(r.position(tailAt), at)
 }
 
 func poll(rings []*ring, ready chan<- *ring) {
@@ -102,11 +108,11 @@ func poll(rings []*ring, ready chan<- *ring) {
 }
 
 func main() {
-	bytes, _ := strconv.Atoi(os.Args[1])
+	ringBytes, _ := strconv.Atoi(os.Args[1])
 	var rings []*ring
 	for _, text := range os.Args[2:] {
 		cpu, _ := strconv.Atoi(text)
-		rings = append(rings, open(cpu, bytes))
+		rings = append(rings, open(cpu, ringBytes))
 	}
 	ready, samples := make(chan *ring), make(chan []byte)
 	go poll(rings, ready)
