@@ -263,7 +263,8 @@ Status record_until_stopped(Session& session) {
   if (!session.command) progress.begin(session.options.target_text());
   for (;;) {
     const uint64_t now = now_ns(CLOCK_MONOTONIC);
-    uint64_t wait_ms = session.waiting.empty() ? kDrainIntervalMs : 0;
+    const bool busy = !session.waiting.empty() || session.drain->wants_another_turn();
+    uint64_t wait_ms = busy ? 0 : kDrainIntervalMs;
     if (session.options.duration_ns) {
       const uint64_t end = start + *session.options.duration_ns;
       if (now + 1'000'000 >= end) return {};
@@ -375,6 +376,7 @@ Result<RecordOutcome> run_record(const RecordOptions& options) {
   symbolize::Options naming;
   naming.demangle = options.demangle;
   naming.unwind_cache = symbolize::default_cache_folder();
+  naming.hurried = stop_requested;
   DWELL_ASSIGN(session.symbolizer, symbolize::Symbolizer::create(naming));
   DWELL_TRY(load_unwind_tables(session));
   DWELL_TRY(session.probe->attach());

@@ -16,27 +16,65 @@ struct RingDeleter {
   void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
 };
 
+// What a callback of libbpf returns to end the turn; the record counts as taken.
+constexpr int kTurnOver = -ECANCELED;
+
+// One ring and where its records go. A turn takes at most as much as the ring holds, which is all
+// that was there when it began: a probe that sends faster than we take must not keep us for ever.
+struct Intake {
+  std::unique_ptr<ring_buffer, RingDeleter> ring;
+  Batch* batch = nullptr;
+  size_t ring_bytes = 0;
+  size_t taken = 0;
+
+  int count(size_t size) {
+    taken += size;
+    return taken < ring_bytes ? 0 : kTurnOver;
+  }
+};
+
 int take_stack(void* context, void* data, size_t size) {
+  auto& intake = *static_cast<Intake*>(context);
   const auto* record = static_cast<const dwell_stack_record*>(data);
-  if (size < DWELL_STACK_RECORD_HEADER_BYTES) return 0;
+  if (size < DWELL_STACK_RECORD_HEADER_BYTES) return intake.count(size);
   const size_t frames =
       std::min<size_t>(record->count, (size - DWELL_STACK_RECORD_HEADER_BYTES) / sizeof(uint64_t));
   const auto* steps = record->pointer_steps;
-  static_cast<Batch*>(context)->stacks.push_back({record->hash,
-                                                  record->process,
-                                                  record->first_seen_ns,
-                                                  record->flags,
-                                                  {record->ips, record->ips + frames},
-                                                  record->end,
-                                                  {steps[0], steps[1]}});
-  return 0;
+  intake.batch->stacks.push_back({record->hash,
+                                  record->process,
+                                  record->first_seen_ns,
+                                  record->flags,
+                                  {record->ips, record->ips + frames},
+                                  record->end,
+                                  {steps[0], steps[1]}});
+  return intake.count(size);
 }
 
 template <typename Record, std::vector<Record> Batch::*Member>
 int take_record(void* context, void* data, size_t size) {
-  if (size < sizeof(Record)) return 0;
-  (static_cast<Batch*>(context)->*Member).push_back(*static_cast<const Record*>(data));
-  return 0;
+  auto& intake = *static_cast<Intake*>(context);
+  if (size >= sizeof(Record)) (intake.batch->*Member).push_back(*static_cast<const Record*>(data));
+  return intake.count(size);
+}
+
+Status open_ring(Intake& intake, int fd, ring_buffer_sample_fn take) {
+  bpf_map_info info = {};
+  uint32_t size = sizeof info;
+  if (bpf_obj_get_info_by_fd(fd, &info, &size) != 0)
+    return errno_error(errno, "cannot ask for the size of the probe's ring");
+  intake.ring_bytes = info.max_entries;
+  intake.ring.reset(ring_buffer__new(fd, take, &intake, nullptr));
+  if (!intake.ring) return errno_error(errno, "cannot map the probe's ring");
+  return {};
+}
+
+Status take_turn(Intake& intake, Batch& batch) {
+  intake.batch = &batch;
+  intake.taken = 0;
+  const int failure = ring_buffer__consume(intake.ring.get());
+  if (failure < 0 && failure != kTurnOver)
+    return errno_error(-failure, "cannot read the probe's ring");
+  return {};
 }
 
 // A per-CPU array of one kind of struct, summed by `add`.
@@ -57,8 +95,7 @@ Result<std::vector<Value>> sum_over_cpus(int fd, uint32_t entries, Add add, cons
 
 struct Drain::Impl {
   probe::ProbeMaps maps;
-  Batch batch;  // what the ring callbacks fill
-  std::unique_ptr<ring_buffer, RingDeleter> rings;
+  Intake stacks, threads, samples;
   int current = 0;
 };
 
@@ -70,23 +107,23 @@ Drain::~Drain() = default;
 Result<Drain> Drain::create(const probe::ProbeMaps& maps) {
   auto impl = std::make_unique<Impl>();
   impl->maps = maps;
-  Batch* batch = &impl->batch;
-  impl->rings.reset(ring_buffer__new(maps.stacks, take_stack, batch, nullptr));
-  if (!impl->rings ||
-      ring_buffer__add(impl->rings.get(), maps.threads,
-                       take_record<dwell_thread_record, &Batch::threads>, batch) != 0 ||
-      ring_buffer__add(impl->rings.get(), maps.samples,
-                       take_record<dwell_kernel_stack_sample, &Batch::samples>, batch) != 0)
-    return errno_error(errno, "cannot map the probe's rings");
+  DWELL_TRY(open_ring(impl->stacks, maps.stacks, take_stack));
+  DWELL_TRY(
+      open_ring(impl->threads, maps.threads, take_record<dwell_thread_record, &Batch::threads>));
+  DWELL_TRY(open_ring(impl->samples, maps.samples,
+                      take_record<dwell_kernel_stack_sample, &Batch::samples>));
   return Drain(std::move(impl));
 }
 
 Status Drain::take_rings(Batch& batch) {
-  std::swap(impl_->batch, batch);
-  const int failure = ring_buffer__consume(impl_->rings.get());
-  std::swap(impl_->batch, batch);
-  if (failure < 0) return errno_error(-failure, "cannot read the probe's rings");
+  for (Intake* intake : {&impl_->stacks, &impl_->threads, &impl_->samples})
+    DWELL_TRY(take_turn(*intake, batch));
   return {};
+}
+
+bool Drain::wants_another_turn() const {
+  return impl_->stacks.taken >= impl_->stacks.ring_bytes ||
+         impl_->threads.taken >= impl_->threads.ring_bytes;
 }
 
 Status Drain::take_rows(Batch& batch) {

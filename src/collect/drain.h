@@ -45,8 +45,10 @@ class Drain {
   Drain& operator=(Drain&&) noexcept;
   ~Drain();
 
-  // Empties the rings; appends to `batch`.
+  // Takes what is in the rings, at most as much as they hold; appends to `batch`.
   Status take_rings(Batch& batch);
+  // Whether the last call took all that a ring holds, so that more may have come meanwhile.
+  bool wants_another_turn() const;
   // Swaps the epoch, then empties the row map that was in use. The kernel waits for running
   // handlers in between.
   Status take_rows(Batch& batch);

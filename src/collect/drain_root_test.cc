@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <chrono>
 #include <map>
 #include <set>
 #include <string>
@@ -428,6 +429,36 @@ TEST_F(DrainRootTest, FindsTheKernelStackThatAWalkFinds) {
   EXPECT_GE(recorded.count(DWELL_COUNT_KSTACK_HIT), 50'000u);
   EXPECT_EQ(recorded.count(DWELL_COUNT_KSTACK_VERIFIED), recorded.count(DWELL_COUNT_KSTACK_HIT));
   EXPECT_EQ(recorded.count(DWELL_LOSS_KSTACK_MISMATCH), 0u);
+}
+
+// Each of their switches sends a kernel stack's words until user space has learned from them, which
+// nobody does here: more than one can take.
+TEST_F(DrainRootTest, ATurnEndsThoughTheProbeSendsFasterThanItIsTaken) {
+  if (probe::find_scheduler_code().text().start == 0)
+    GTEST_SKIP() << "/proc/kallsyms hides addresses: no words are sent";
+  ChildAtWork one([] { ping_pong(1'000'000); });
+  ChildAtWork other([] { ping_pong(1'000'000); });
+  const probe::SchedulerText text = probe::find_scheduler_code().text();
+  auto probe = probe::Probe::load({.sched_text_start = text.start, .sched_text_end = text.end});
+  ASSERT_TRUE(probe) << probe.error().message;
+  for (const ChildAtWork* child : {&one, &other})
+    ASSERT_TRUE(probe->add_target(*probe::find_process(child->pid())));
+  Drain drain = Drain::create(probe->maps()).value();
+  ASSERT_TRUE(probe->attach());
+  ASSERT_TRUE(probe->open_window());
+  one.start();
+  other.start();
+  constexpr size_t kRingHolds = (1 << 20) / sizeof(dwell_kernel_stack_sample) + 1;
+  size_t most = 0, all = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (all < 20 * kRingHolds && std::chrono::steady_clock::now() < end) {
+    Batch batch;
+    ASSERT_TRUE(drain.take_rings(batch));
+    most = std::max(most, batch.samples.size());
+    all += batch.samples.size();
+  }
+  EXPECT_LE(most, kRingHolds);
+  EXPECT_GE(all, 20 * kRingHolds) << "little was sent: this showed nothing";
 }
 
 }  // namespace

@@ -237,7 +237,11 @@ void ObjectTable::load(ObjectId object) {
                     "raise the limit of open files"};
     return;
   }
+  const int hurried_past = worker_.hurried_past();
   auto loaded = worker_.run(load_task(entry), kLoadPatience);
+  if (!loaded && worker_.hurried_past() > hurried_past)
+    loaded.emplace(nullptr, "no time was left to read the file after the stop",
+                   "record again: it may be in memory by then");
   if (!loaded) loaded.emplace(nullptr, "reading the file took too long", "is its mount alive?");
   ++tables_loaded_;
   entry.excuse = {loaded->reason, loaded->remedy};

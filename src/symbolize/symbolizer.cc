@@ -46,6 +46,7 @@ class SystemSymbolizer final : public Symbolizer {
  public:
   explicit SystemSymbolizer(const Options& options)
       : options_(options),
+        worker_(options.hurried),
         objects_(options, roots_, worker_),
         maps_(roots_, worker_),
         finder_(objects_, roots_, worker_),
@@ -315,6 +316,11 @@ std::vector<std::string> SystemSymbolizer::warnings() const {
         fmt::format("{} files or processes did not answer in time and were given up; a "
                     "dead network or FUSE mount?",
                     worker_.stuck()));
+  if (worker_.hurried_past() > 0)
+    all.push_back(
+        fmt::format("{} times there was no time left to read a file after the stop: the disk is "
+                    "busy; some user frames may lack names",
+                    worker_.hurried_past()));
   if (lost_events_ > 0)
     all.push_back(
         fmt::format("{} mapping events were lost: the machine started programs faster "

@@ -59,7 +59,8 @@ struct Options {
       true;  // mmap, exec, exit through perf events (needs privilege), else /proc only
   std::string perf_map_dir;  // besides the target's /tmp
   std::string debug_dir = "/usr/lib/debug";
-  std::string unwind_cache;  // folder of compiled unwind tables; "": they are compiled each time
+  std::string unwind_cache;     // folder of compiled unwind tables; "": they are compiled each time
+  bool (*hurried)() = nullptr;  // whether somebody waits for the end (file_worker.h)
   size_t open_files_max = 256;
   size_t symbol_bytes_max = size_t{256} << 20;
 };
