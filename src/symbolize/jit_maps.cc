@@ -119,10 +119,9 @@ void JitMaps::open_map(ObjectId object, Program& program) {
   std::string refused;
   for (const Place& place : program.places) {
     auto file =
-        open_patiently(worker_, place.path,
-                       [path = place.path, from = std::make_shared<Fd>(roots_.copy(place.root))] {
-                         return open_in_root(from->get(), path, FinalLink::kRefuse);
-                       });
+        open_patiently(worker_, place.path, [path = place.path, from = roots_.share(place.root)] {
+          return open_in_root(from->get(), path, FinalLink::kRefuse);
+        });
     if (!file) {
       if (file.error().code != ENOENT) refused = file.error().message;
       continue;

@@ -85,7 +85,7 @@ Result<OpenedFile> open_in_root(int root_fd, const std::string& path, FinalLink 
 Roots::Roots() {
   Fd own(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   ids_[key_of("/proc/self")] = kOwn;
-  roots_.push_back(std::move(own));
+  roots_.push_back(std::make_shared<const Fd>(std::move(own)));
 }
 
 Roots::Key Roots::key_of(const std::string& directory) {
@@ -96,8 +96,6 @@ Roots::Key Roots::key_of(const std::string& directory) {
   return {space.st_ino, root.st_dev, root.st_ino};
 }
 
-Fd Roots::copy(RootId root) const { return Fd(fcntl(roots_[root].get(), F_DUPFD_CLOEXEC, 0)); }
-
 RootId Roots::of(const LiveProcess& process) {
   const Key key = key_of(process.directory());
   if (key.inode == 0) return kOwn;
@@ -105,7 +103,7 @@ RootId Roots::of(const LiveProcess& process) {
   if (roots_.size() >= kRootsMax) return kOwn;
   Fd root(open((process.directory() + "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) return kOwn;
-  roots_.push_back(std::move(root));
+  roots_.push_back(std::make_shared<const Fd>(std::move(root)));
   const auto id = static_cast<RootId>(roots_.size() - 1);
   ids_[key] = id;
   return id;

@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -76,9 +77,9 @@ class Roots {
   Roots();
   // Our own root if the process' root cannot be opened or there are too many.
   RootId of(const LiveProcess& process);
-  int fd(RootId root) const { return roots_[root].get(); }
-  // A descriptor of the caller's own.
-  Fd copy(RootId root) const;
+  int fd(RootId root) const { return roots_[root]->get(); }
+  // For tasks of other threads, which may go on after us.
+  std::shared_ptr<const Fd> share(RootId root) const { return roots_[root]; }
   static constexpr RootId kOwn = 0;
 
  private:
@@ -87,7 +88,7 @@ class Roots {
     auto operator<=>(const Key&) const = default;
   };
   static Key key_of(const std::string& directory);
-  std::vector<Fd> roots_;
+  std::vector<std::shared_ptr<const Fd>> roots_;
   std::map<Key, RootId> ids_;
 };
 

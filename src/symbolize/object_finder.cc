@@ -189,10 +189,9 @@ std::optional<ObjectId> ObjectFinder::open_by_path(const Image& image, const Map
   const std::string unescaped = unescape_newlines(path);
   for (const RootId root : {image.root, Roots::kOwn}) {
     for (const std::string& candidate : {path, unescaped}) {
-      auto file = open_patiently(worker_, candidate,
-                                 [candidate, from = std::make_shared<Fd>(roots_.copy(root))] {
-                                   return open_in_root(from->get(), candidate);
-                                 });
+      auto file = open_patiently(worker_, candidate, [candidate, from = roots_.share(root)] {
+        return open_in_root(from->get(), candidate);
+      });
       if (!file) {
         if (failure_.empty()) failure_ = file.error().message;
         continue;

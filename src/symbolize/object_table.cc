@@ -141,9 +141,12 @@ std::function<Result<unwind::Table>()> ObjectTable::unwind_task(ObjectId object)
   }
   if (!entry.fd && !reopen(object)) return nullptr;
   auto file = std::make_shared<Fd>(fcntl(entry.fd.get(), F_DUPFD_CLOEXEC, 0));
-  return [file, path = entry.info.path, cache = unwind_cache_]() -> Result<unwind::Table> {
+  return [file, path = entry.info.path, cache = unwind_cache_,
+          target_root = roots_.share(entry.root), own_root = roots_.share(Roots::kOwn),
+          debug_dir = options_.debug_dir]() -> Result<unwind::Table> {
     DWELL_ASSIGN(const FileBytes bytes, FileBytes::of_file(file->get(), path));
-    return compile_unwind_table(bytes, cache.get());
+    const DebugPlaces debug{target_root->get(), own_root->get(), debug_dir};
+    return compile_unwind_table(bytes, cache.get(), {path, debug});
   };
 }
 
@@ -182,11 +185,10 @@ void ObjectTable::close_oldest() {
 bool ObjectTable::reopen(ObjectId object) {
   Entry& entry = entries_[object];
   for (const RootId root : {entry.root, Roots::kOwn}) {
-    auto file =
-        open_patiently(worker_, entry.info.path,
-                       [path = entry.info.path, from = std::make_shared<Fd>(roots_.copy(root))] {
-                         return open_in_root(from->get(), path);
-                       });
+    auto file = open_patiently(worker_, entry.info.path,
+                               [path = entry.info.path, from = roots_.share(root)] {
+                                 return open_in_root(from->get(), path);
+                               });
     if (!file) continue;
     const auto known = by_identity_.find(file->identity);
     if (known == by_identity_.end() || known->second != object) continue;
@@ -206,15 +208,16 @@ const SymbolTable* ObjectTable::symbols(ObjectId object) {
 // Owns all it needs: it may go on after us.
 std::function<LoadedSymbols()> ObjectTable::load_task(const Entry& entry) const {
   struct Input {
-    Fd file, target_root, own_root;
+    Fd file;
+    std::shared_ptr<const Fd> target_root, own_root;
     std::string image, path, debug_dir;
     bool is_file;
     size_t memory_max;
   };
   auto input = std::make_shared<Input>();
   if (entry.is_file) input->file = Fd(fcntl(entry.fd.get(), F_DUPFD_CLOEXEC, 0));
-  input->target_root = roots_.copy(entry.root);
-  input->own_root = roots_.copy(Roots::kOwn);
+  input->target_root = roots_.share(entry.root);
+  input->own_root = roots_.share(Roots::kOwn);
   input->image = entry.image;
   input->path = entry.info.path;
   input->debug_dir = options_.debug_dir;
@@ -224,7 +227,7 @@ std::function<LoadedSymbols()> ObjectTable::load_task(const Entry& entry) const 
     const auto bytes = input->is_file ? FileBytes::of_file(input->file.get(), input->path)
                                       : Result<FileBytes>(FileBytes::of_memory(input->image));
     if (!bytes) return {nullptr, bytes.error().message, ""};
-    const DebugPlaces places{input->target_root.get(), input->own_root.get(), input->debug_dir};
+    const DebugPlaces places{input->target_root->get(), input->own_root->get(), input->debug_dir};
     return load_symbols(*bytes, input->path, places, input->memory_max);
   };
 }

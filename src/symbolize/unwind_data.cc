@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "symbolize/compressed_section.h"
+#include "symbolize/debug_file.h"
 #include "symbolize/go_table.h"
 #include "symbolize/table_cache.h"
 #include "unwind/cfi_reader.h"
@@ -47,10 +49,25 @@ std::string read_section(const ElfFile& elf, std::string_view name) {
   return elf.section_bytes(*section, kUnwindSectionMax).value_or(std::string());
 }
 
-void read_by_sections(const ElfFile& elf, UnwindData& data) {
+std::string read_debug_frame(const ElfFile& elf) {
+  return read_debug_section(elf, ".debug_frame", kUnwindSectionMax).value_or(std::string());
+}
+
+// Stripping takes .debug_frame to where the symbols go.
+std::string read_debug_frame_beside(const ElfFile& elf, const UnwindPlaces& places) {
+  const DebugSearch search = find_debug_file(elf, places.path, places.debug);
+  if (!search.found) return {};
+  const auto bytes = FileBytes::of_file(search.found->fd.get(), search.found->path);
+  auto debug = bytes ? ElfFile::read(*bytes) : std::unexpected(bytes.error());
+  const bool readable = debug && debug->machine() == elf.machine() && debug->read_sections();
+  return readable ? read_debug_frame(*debug) : std::string();
+}
+
+void read_by_sections(const ElfFile& elf, const UnwindPlaces& places, UnwindData& data) {
   data.eh_frame = read_section(elf, ".eh_frame");
   if (!data.eh_frame.empty()) data.eh_frame_address = elf.section(".eh_frame")->address;
-  data.debug_frame = read_section(elf, ".debug_frame");
+  data.debug_frame = read_debug_frame(elf);
+  if (data.debug_frame.empty()) data.debug_frame = read_debug_frame_beside(elf, places);
   if (auto go = find_go_table(elf)) {
     data.go_functions = std::move(go->bytes);
     data.go_text_start = go->text_start;
@@ -59,7 +76,7 @@ void read_by_sections(const ElfFile& elf, UnwindData& data) {
 
 }  // namespace
 
-Result<UnwindData> read_unwind_data(FileBytes bytes) {
+Result<UnwindData> read_unwind_data(FileBytes bytes, const UnwindPlaces& places) {
   DWELL_ASSIGN(ElfFile elf, ElfFile::read(bytes));
   if (!elf.is_64() || elf.machine() != EM_X86_64)
     return runtime_error("unwind data is read for x86-64 only");
@@ -67,14 +84,15 @@ Result<UnwindData> read_unwind_data(FileBytes bytes) {
   for (const LoadSegment& segment : elf.segments())
     if (segment.executable && segment.address + segment.file_bytes > segment.address)
       data.code.push_back({segment.address, segment.address + segment.file_bytes});
-  if (elf.read_sections()) read_by_sections(elf, data);
+  if (elf.read_sections()) read_by_sections(elf, places, data);
   if (data.eh_frame.empty()) read_by_header(elf, data);
   data.build_id = elf.build_id();
   return data;
 }
 
-Result<unwind::Table> compile_unwind_table(FileBytes bytes, TableCache* cache) {
-  DWELL_ASSIGN(const UnwindData data, read_unwind_data(bytes));
+Result<unwind::Table> compile_unwind_table(FileBytes bytes, TableCache* cache,
+                                           const UnwindPlaces& places) {
+  DWELL_ASSIGN(const UnwindData data, read_unwind_data(bytes, places));
   if (cache == nullptr) return unwind::compile(data.source());
   if (auto cached = cache->find(data)) return std::move(*cached);
   unwind::Table table = unwind::compile(data.source());

@@ -1,10 +1,13 @@
 // The unwind data of an ELF file, brought to src/unwind: finds .eh_frame, .debug_frame and the
 // table of a Go program's functions by section headers or, where those were stripped, .eh_frame by
-// its program header. Called for every file and image that a recorded process maps executable.
+// its program header. A .debug_frame that the file lacks is taken from its separate debug file; it
+// gives rows only for code of which .eh_frame has none. Called for every file and image that a
+// recorded process maps executable.
 #pragma once
 
 #include "base/result.h"
 #include "symbolize/elf_file.h"
+#include "symbolize/symbol_loader.h"
 #include "unwind/table.h"
 
 namespace dwell::symbolize {
@@ -26,11 +29,18 @@ struct UnwindData {
   }
 };
 
+// Where the file lies, and where its debug file may lie. Without roots none is looked for.
+struct UnwindPlaces {
+  std::string path;  // inside the root
+  DebugPlaces debug;
+};
+
 // An error if the file is no x86-64 ELF file. No unwind data is no error: all sections are empty.
-Result<UnwindData> read_unwind_data(FileBytes bytes);
+Result<UnwindData> read_unwind_data(FileBytes bytes, const UnwindPlaces& places = {});
 
 class TableCache;
 // From the cache if it is there, else compiled and put there. `cache` may be null.
-Result<unwind::Table> compile_unwind_table(FileBytes bytes, TableCache* cache = nullptr);
+Result<unwind::Table> compile_unwind_table(FileBytes bytes, TableCache* cache = nullptr,
+                                           const UnwindPlaces& places = {});
 
 }  // namespace dwell::symbolize

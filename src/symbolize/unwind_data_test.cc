@@ -1,6 +1,7 @@
 #include "symbolize/unwind_data.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -137,6 +138,87 @@ TEST_F(UnwindDataTest, ReadsDebugFrameWhereThereIsNoOther) {
     address = std::stoull("0" + shop_.output("nm p | grep ' " + name + "$' | cut -d' ' -f1"),
                           nullptr, 16);
   compile();
+  expect_the_rules_of_the_source();
+}
+
+// Linkers compress debug sections, and stripping takes them to another file.
+class MovedDebugFrameTest : public UnwindDataTest {
+ protected:
+  void SetUp() override {
+    std::string source = "  .cfi_sections .debug_frame\n" + std::string(kAssembly);
+    for (int i = 0; i < 200; ++i) source += "  .cfi_startproc\n  nop\n  .cfi_endproc\n";
+    shop_.write("kept.s", source + "  .section .debug_info\n");  // else there is no room to win
+    ASSERT_TRUE(
+        shop_.run("gcc -nostdlib -static -no-pie -Wl,--build-id=0xabcdef01 -o whole kept.s"
+                  " && strip -g -o bare whole && mkdir -p debug/.build-id/ab .debug"))
+        << shop_.read("log");
+    for (const char* name : {"framed", "bare", "restored", "tail", "_start"})
+      at_[name] = shop_.address_of("whole", name);
+    root_ = Fd(open("/", O_PATH | O_DIRECTORY));
+  }
+  void compile_file(const std::string& name) {
+    bytes_ = shop_.read(name);
+    const UnwindPlaces places{shop_.path(name), {-1, root_.get(), shop_.path("debug")}};
+    auto table = compile_unwind_table(FileBytes::of_memory(bytes_), nullptr, places);
+    ASSERT_TRUE(table) << table.error().message;
+    table_ = std::move(*table);
+  }
+  bool keep_debug(const std::string& as) const {
+    return shop_.run("objcopy --only-keep-debug whole " + as);
+  }
+  const std::string by_id_ = "debug/.build-id/ab/cdef01.debug";
+  Fd root_;
+};
+
+TEST_F(MovedDebugFrameTest, IsReadInEachCompression) {
+  for (const char* way : {"zlib", "zlib-gnu", "zstd"}) {
+    if (!shop_.run(std::string("objcopy --compress-debug-sections=") + way + " whole packed")) {
+      printf("this objcopy knows no %s\n", way);
+      continue;
+    }
+    auto elf = ElfFile::read(FileBytes::of_memory(bytes_ = shop_.read("packed")));
+    ASSERT_TRUE(elf && elf->read_sections());
+    const Section* section = elf->section(".debug_frame");
+    ASSERT_TRUE(section == nullptr || (section->flags & SHF_COMPRESSED) != 0) << way;
+    compile_file("packed");
+    expect_the_rules_of_the_source();
+  }
+}
+
+TEST_F(MovedDebugFrameTest, IsFoundByBuildId) {
+  compile_file("bare");
+  EXPECT_EQ(cfa("framed", 1), -1) << "nothing without its debug file";
+  ASSERT_TRUE(keep_debug(by_id_));
+  compile_file("bare");
+  expect_the_rules_of_the_source();
+  ASSERT_TRUE(shop_.run("objcopy --compress-debug-sections=zlib " + by_id_));
+  compile_file("bare");
+  expect_the_rules_of_the_source();
+}
+
+TEST_F(MovedDebugFrameTest, IsFoundByDebugLink) {
+  ASSERT_TRUE(keep_debug(".debug/whole.debug") &&
+              shop_.run("objcopy --add-gnu-debuglink=.debug/whole.debug bare"));
+  compile_file("bare");
+  expect_the_rules_of_the_source();
+}
+
+TEST_F(MovedDebugFrameTest, IsNotBelievedOfAnotherBuild) {
+  ASSERT_TRUE(shop_.run("gcc -nostdlib -static -no-pie -Wl,--build-id=0x99 -o whole kept.s"));
+  ASSERT_TRUE(keep_debug(by_id_));
+  compile_file("bare");
+  EXPECT_EQ(cfa("framed", 1), -1);
+}
+
+TEST_F(MovedDebugFrameTest, GivesWayToEhFrame) {
+  std::string other = kAssembly;  // another rule for the same code
+  const std::string rule = ".cfi_def_cfa_offset 16";
+  other.replace(other.find(rule), rule.size(), ".cfi_def_cfa_offset 48");
+  shop_.write("kept.s", "  .cfi_sections .debug_frame\n" + other);
+  ASSERT_TRUE(shop_.run("gcc -nostdlib -static -no-pie -Wl,--build-id=0xabcdef01 -o whole kept.s"));
+  ASSERT_TRUE(keep_debug(by_id_));
+  build("-Wl,--build-id=0xabcdef01");
+  compile_file("p");
   expect_the_rules_of_the_source();
 }
 
