@@ -142,6 +142,11 @@ void add_source_options(CLI::App& report, ReportOptions& options) {
   report.add_flag("--inline", options.source.inlined, "A frame for each inlined function")
       ->group(group);
   report
+      .add_flag("--debuginfod", options.source.debuginfod,
+                "Fetch debug files that are not here from the servers in DEBUGINFOD_URLS; "
+                "without --lines: for frames without a name")
+      ->group(group);
+  report
       .add_option("--debug-dir", options.source.debug_dir,
                   "Where separate debug files are (" + options.source.debug_dir + ")")
       ->option_text("DIR")
@@ -172,9 +177,11 @@ Status write_outputs(const Profile& whole, const ReportOptions& options) {
   if (!options.selection.empty()) {
     DWELL_ASSIGN(part, select(whole, options.selection));
   }
-  const bool with_source = options.source.lines || options.source.inlined;
-  if (with_source)
-    part = add_source_lines(options.selection.empty() ? whole : std::move(part), options.source);
+  const bool with_source = options.source.any();
+  if (with_source) {
+    DWELL_ASSIGN(part, add_source_lines(options.selection.empty() ? whole : std::move(part),
+                                        options.source));
+  }
   const Profile& profile = options.selection.empty() && !with_source ? whole : part;
   if (!options.folded.empty())
     DWELL_TRY(write_output(options.folded,

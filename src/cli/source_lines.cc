@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "symbolize/debug_info.h"
+#include "symbolize/debug_servers.h"
 #include "symbolize/demangle.h"
 #include "symbolize/line_process.h"
 
@@ -41,8 +43,12 @@ struct Untold {
 
 class SourceLines {
  public:
-  SourceLines(Profile profile, const SourceOptions& options)
-      : profile_(std::move(profile)), options_(options), debug_dir_(absolute(options.debug_dir)) {
+  SourceLines(Profile profile, const SourceOptions& options,
+              std::optional<symbolize::DebugServers> servers)
+      : profile_(std::move(profile)),
+        options_(options),
+        servers_(std::move(servers)),
+        debug_dir_(absolute(options.debug_dir)) {
     for (StringId id = 0; id < profile_.strings.size(); ++id)
       string_ids_.try_emplace(profile_.strings[id], id);
   }
@@ -63,7 +69,8 @@ class SourceLines {
   }
   bool is_wanted(uint32_t frame) const {
     const Frame& f = profile_.frames[frame];
-    return f.kind == FrameKind::kUser && has_file(profile_.modules[f.module].kind);
+    const bool in_file = f.kind == FrameKind::kUser && has_file(profile_.modules[f.module].kind);
+    return in_file && (options_.lines || options_.inlined || f.how == Resolution::kNone);
   }
   uint64_t address_of(const Place& place) const {
     const uint64_t address = profile_.frames[place.frame].address;
@@ -96,8 +103,9 @@ class SourceLines {
     for (const auto& [address, frame] : frames_at) addresses.push_back(address);
     const Module& m = profile_.modules[module];
     const std::string& path = profile_.text(m.path);
-    const auto info = symbolize::find_debug_info(
-        {path, profile_.text(m.build_id), profile_.window.end_unix_ns}, debug_dir_);
+    const auto info =
+        symbolize::find_debug_info({path, profile_.text(m.build_id), profile_.window.end_unix_ns},
+                                   debug_dir_, servers_ ? &*servers_ : nullptr);
     auto chains = info ? symbolize::look_up_lines(*info, addresses)
                        : Result<std::vector<symbolize::SourceChain>>(std::unexpected(info.error()));
     if (chains && m.build_id == 0 && has_other_functions(frames_at, *chains))
@@ -197,18 +205,21 @@ class SourceLines {
   void tell() {
     if (options_.lines) profile_.options.push_back("report-lines=yes");
     if (options_.inlined) profile_.options.push_back("report-inline=yes");
+    if (options_.debuginfod) profile_.options.push_back("report-debuginfod=yes");
+    const char* what = options_.lines || options_.inlined ? "source lines" : "names";
     std::ranges::stable_sort(untold_, std::greater<>(), &Untold::frames);
     for (size_t i = 0; i < std::min(untold_.size(), kModulesToldMax); ++i)
-      profile_.warnings.push_back(fmt::format("source lines of {} ({} addresses): {}",
+      profile_.warnings.push_back(fmt::format("{} of {} ({} addresses): {}", what,
                                               untold_[i].module, untold_[i].frames,
                                               untold_[i].reason));
     if (untold_.size() > kModulesToldMax)
-      profile_.warnings.push_back(fmt::format("source lines of {} more modules are missing as well",
+      profile_.warnings.push_back(fmt::format("{} of {} more modules are missing as well", what,
                                               untold_.size() - kModulesToldMax));
   }
 
   Profile profile_;
   const SourceOptions& options_;
+  std::optional<symbolize::DebugServers> servers_;
   std::unordered_map<std::string, StringId> string_ids_;
   std::string debug_dir_;
   std::map<uint32_t, FramesAt> frames_at_;  // by module
@@ -220,8 +231,12 @@ class SourceLines {
 
 }  // namespace
 
-Profile add_source_lines(Profile profile, const SourceOptions& options) {
-  return SourceLines(std::move(profile), options).run();
+Result<Profile> add_source_lines(Profile profile, const SourceOptions& options) {
+  std::optional<symbolize::DebugServers> servers;
+  if (options.debuginfod) {
+    DWELL_ASSIGN(servers, symbolize::DebugServers::create());
+  }
+  return SourceLines(std::move(profile), options, std::move(servers)).run();
 }
 
 }  // namespace dwell::cli

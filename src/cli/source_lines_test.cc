@@ -75,6 +75,9 @@ class SourceLinesTest : public testing::Test {
     if (!named) b.facts().unresolved = {{program, 2, "stripped", "do not"}};
     return std::move(b).finish();
   }
+  static Profile lined(Profile profile, const SourceOptions& options) {
+    return add_source_lines(std::move(profile), options).value();
+  }
   static std::vector<std::string> stack_of(const Profile& profile) {
     std::vector<std::string> texts;
     for (const uint32_t index : profile.stacks[0].frames) {
@@ -93,32 +96,32 @@ class SourceLinesTest : public testing::Test {
 };
 
 TEST_F(SourceLinesTest, TellsTheLineOfEachFrame) {
-  const Profile profile = add_source_lines(recording(), {.lines = true});
+  const Profile profile = lined(recording(), {.lines = true});
   EXPECT_THAT(stack_of(profile), ElementsAre("schedule", "holder p.c:7", "main p.c:11"));
   EXPECT_THAT(profile.options, ElementsAre("report-lines=yes"));
   EXPECT_EQ(profile.warnings.size(), 0u);
 }
 
 TEST_F(SourceLinesTest, GivesInlinedFunctionsFramesOfTheirOwn) {
-  const Profile profile = add_source_lines(recording(), {.lines = true, .inlined = true});
+  const Profile profile = lined(recording(), {.lines = true, .inlined = true});
   EXPECT_THAT(stack_of(profile),
               ElementsAre("schedule", "inner inlined p.c:3", "holder p.c:7", "main p.c:11"));
   EXPECT_EQ(totals(profile).off_cpu_ns, totals(recording()).off_cpu_ns);
   EXPECT_EQ(folded(profile),
             "p;p;main (p.c:11);holder (p.c:7);inner (p.c:3)_[i];schedule_[k] 100\n");
-  EXPECT_THAT(stack_of(add_source_lines(recording(), {.inlined = true})),
+  EXPECT_THAT(stack_of(lined(recording(), {.inlined = true})),
               ElementsAre("schedule", "inner inlined", "holder", "main"));
 }
 
 TEST_F(SourceLinesTest, NamesFramesThatHadNoNameWhenTheyWereRecorded) {
-  const Profile profile = add_source_lines(recording("abcdef", false), {.lines = true});
+  const Profile profile = lined(recording("abcdef", false), {.lines = true});
   EXPECT_THAT(stack_of(profile), ElementsAre("schedule", "holder p.c:7", "main p.c:11"));
   EXPECT_TRUE(profile.unresolved.empty());
 }
 
 TEST_F(SourceLinesTest, KnowsAFileWithoutABuildIdByItsFunctions) {
   ASSERT_TRUE(shop_.run("objcopy -R .note.gnu.build-id p"));
-  EXPECT_THAT(stack_of(add_source_lines(recording(""), {.lines = true})),
+  EXPECT_THAT(stack_of(lined(recording(""), {.lines = true})),
               ElementsAre("schedule", "holder p.c:7", "main p.c:11"));
   // Elsewhere mapped at that path, with other functions at these addresses.
   ASSERT_TRUE(
@@ -126,20 +129,20 @@ TEST_F(SourceLinesTest, KnowsAFileWithoutABuildIdByItsFunctions) {
                 "p.c && sed -i 's/holder/keeper/' p.c && gcc -g -O2 -Wl,--build-id=none "
                 "-o p p.c"))
       << shop_.read("log");
-  const Profile other = add_source_lines(recording(""), {.lines = true});
+  const Profile other = lined(recording(""), {.lines = true});
   EXPECT_THAT(stack_of(other), ElementsAre("schedule", "holder", "main"));
   ASSERT_EQ(other.warnings.size(), 1u);
   EXPECT_THAT(other.warnings[0], HasSubstr("its functions are others"));
 }
 
 TEST_F(SourceLinesTest, SaysOfWhichModulesItHasNoLines) {
-  const Profile other = add_source_lines(recording("123456"), {.lines = true, .inlined = true});
+  const Profile other = lined(recording("123456"), {.lines = true, .inlined = true});
   EXPECT_THAT(stack_of(other), ElementsAre("schedule", "holder", "main"));
   ASSERT_EQ(other.warnings.size(), 1u);
   EXPECT_EQ(other.warnings[0], "source lines of " + shop_.path("p") +
                                    " (2 addresses): another build of it is there now");
   ASSERT_TRUE(shop_.run("strip -s p"));
-  const Profile stripped = add_source_lines(recording(), {.lines = true});
+  const Profile stripped = lined(recording(), {.lines = true});
   ASSERT_EQ(stripped.warnings.size(), 1u);
   EXPECT_THAT(stripped.warnings[0], HasSubstr("it has no debug information; install"));
 }

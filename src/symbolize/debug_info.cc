@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "symbolize/debug_file.h"
+#include "symbolize/debug_servers.h"
 
 namespace dwell::symbolize {
 namespace {
@@ -14,6 +15,13 @@ namespace {
 constexpr uint64_t kAlternateLinkMax = 4096;
 constexpr const char* kInstall =
     "install the package's debug symbols, or build with -g and without stripping";
+
+// Where debug files are looked for.
+struct Places {
+  int root;
+  const std::string& debug_dir;
+  DebugServers* servers;
+};
 
 struct Candidate {
   OpenedFile file;
@@ -62,59 +70,87 @@ std::optional<AlternateLink> alternate_link(const ElfFile& elf, const std::strin
   return link;
 }
 
-void find_alternate(int root, const ElfFile& elf, const std::string& debug_dir, DebugInfo& info) {
+void find_alternate(const Places& places, const ElfFile& elf, DebugInfo& info) {
   const auto link = alternate_link(elf, info.path);
   if (!link) return;
   info.alternate_missing = "its alternate debug file " + link->path + " is not there";
   if (link->build_id.size() <= 2) return;
-  for (const std::string& path : {link->path, build_id_path(debug_dir, link->build_id)}) {
-    auto candidate = open_elf(root, path);
-    if (!candidate) continue;
+  const auto take = [&](const std::string& path) {
+    auto candidate = open_elf(places.root, path);
+    if (!candidate) return false;
     if (candidate->elf.build_id() != link->build_id) {
       info.alternate_missing = "its alternate debug file " + path + " is of another build";
-      continue;
+      return false;
     }
     info.alternate = std::move(candidate->file.fd);
     info.alternate_missing.clear();
-    return;
-  }
+    return true;
+  };
+  if (take(link->path) || take(build_id_path(places.debug_dir, link->build_id))) return;
+  if (places.servers == nullptr) return;
+  if (const auto path = places.servers->fetch(link->build_id, link->path)) take(*path);
 }
 
-DebugInfo with_alternate(int root, OpenedFile file, const ElfFile& elf, const std::string& path,
-                         const std::string& debug_dir) {
+DebugInfo with_alternate(const Places& places, Candidate found, const std::string& path) {
   DebugInfo info;
   info.path = path;
-  find_alternate(root, elf, debug_dir, info);
-  info.file = std::move(file.fd);
+  find_alternate(places, found.elf, info);
+  info.file = std::move(found.file.fd);
   return info;
 }
 
-}  // namespace
+// The debug information of that build, wherever the module itself is.
+std::optional<DebugInfo> find_by_id(const Places& places, const std::string& path,
+                                    const std::string& build_id) {
+  auto found = open_elf(places.root, path);
+  if (!found || found->elf.build_id() != build_id || !has_debug_info(found->elf))
+    return std::nullopt;
+  return with_alternate(places, std::move(*found), path);
+}
 
-Result<DebugInfo> find_debug_info(const RecordedModule& module, const std::string& debug_dir) {
-  const Fd root(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  auto own = open_elf(root.get(), module.path);
+Result<DebugInfo> fetch(const Places& places, const RecordedModule& module) {
+  DWELL_ASSIGN(const std::string path, places.servers->fetch(module.build_id, module.path));
+  auto found = find_by_id(places, path, module.build_id);
+  if (found) return std::move(*found);
+  return runtime_error("what the servers sent has no debug information");
+}
+
+// On this machine.
+Result<DebugInfo> find_here(const Places& places, const RecordedModule& module) {
+  auto own = open_elf(places.root, module.path);
   std::string failure = own ? difference(*own, module) : own.error().message;
   if (failure.empty() && has_debug_info(own->elf))
-    return with_alternate(root.get(), std::move(own->file), own->elf, module.path, debug_dir);
+    return with_alternate(places, std::move(*own), module.path);
   // By build id even where the module itself is gone or was replaced.
   if (module.build_id.size() > 2) {
-    const std::string path = build_id_path(debug_dir, module.build_id);
-    auto by_id = open_elf(root.get(), path);
-    if (by_id && by_id->elf.build_id() == module.build_id && has_debug_info(by_id->elf))
-      return with_alternate(root.get(), std::move(by_id->file), by_id->elf, path, debug_dir);
+    auto by_id =
+        find_by_id(places, build_id_path(places.debug_dir, module.build_id), module.build_id);
+    if (by_id) return std::move(*by_id);
   }
   if (!failure.empty()) return runtime_error(failure);
-  const DebugSearch search = find_debug_file(own->elf, module.path, {-1, root.get(), debug_dir});
+  const DebugSearch search =
+      find_debug_file(own->elf, module.path, {-1, places.root, places.debug_dir});
   if (search.found) {
-    auto found = open_elf(root.get(), search.found->path);
+    auto found = open_elf(places.root, search.found->path);
     if (found && has_debug_info(found->elf))
-      return with_alternate(root.get(), std::move(found->file), found->elf, search.found->path,
-                            debug_dir);
+      return with_alternate(places, std::move(*found), search.found->path);
   }
   return runtime_error(fmt::format("it has no debug information{}; {}",
                                    search.refused.empty() ? "" : " and " + search.refused,
                                    kInstall));
+}
+
+}  // namespace
+
+Result<DebugInfo> find_debug_info(const RecordedModule& module, const std::string& debug_dir,
+                                  DebugServers* servers) {
+  const Fd root(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Places places{root.get(), debug_dir, servers};
+  auto here = find_here(places, module);
+  if (here || servers == nullptr) return here;
+  auto fetched = fetch(places, module);
+  if (fetched) return fetched;
+  return runtime_error(here.error().message + "; " + fetched.error().message);
 }
 
 }  // namespace dwell::symbolize

@@ -2,8 +2,8 @@
 // its separate debug file, and dwz's alternate file of either.
 //
 // None is believed for its name: a build id must be the recorded one; a file without one must not
-// have changed since the recording. Only regular files are opened, and the network is never asked.
-// Called by `dwell report --lines`.
+// have changed since the recording. Only regular files are opened. The network is asked only if the
+// caller has servers to ask, for what is not on this machine. Called by `dwell report --lines`.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include "base/result.h"
 
 namespace dwell::symbolize {
+
+class DebugServers;
 
 struct RecordedModule {
   std::string path;
@@ -27,7 +29,9 @@ struct DebugInfo {
   std::string alternate_missing;  // "" or why there is none: names that stand there are missing
 };
 
+// `servers` may be null.
 Result<DebugInfo> find_debug_info(const RecordedModule& module,
-                                  const std::string& debug_dir = "/usr/lib/debug");
+                                  const std::string& debug_dir = "/usr/lib/debug",
+                                  DebugServers* servers = nullptr);
 
 }  // namespace dwell::symbolize

@@ -1,8 +1,7 @@
-// Looks up source lines in a process of its own: what libdw does with the debug information of a
-// file (crash, hang, take all memory) ends there, and its memory is given back with it.
+// Looks up source lines in a process of its own (work_apart.h): libdw is no match for hostile
+// debug information. That process opens no file but those that it is given.
 //
-// The child opens no file but those that it is given. Called by `dwell report`, which has one
-// thread: between fork and exit the child allocates.
+// Called by `dwell report`.
 #pragma once
 
 #include <chrono>
@@ -24,7 +23,8 @@ struct LineLimits {
   static constexpr uint32_t kFramesMax = 128;  // of one chain
 };
 
-// One chain for each address. An error if the file has no debug information that can be read.
+// One chain for each address; a function that the DWARF does not know has the name that the file's
+// symbol table gives it. An error if the file has no debug information that can be read.
 Result<std::vector<SourceChain>> look_up_lines(const DebugInfo& files,
                                                std::span<const uint64_t> addresses,
                                                const LineLimits& limits = {});

@@ -147,14 +147,35 @@ TEST_F(LineProcessTest, RefusesAnAlternateFileOfAnotherBuild) {
   EXPECT_NE(found->alternate_missing.find("of another build"), std::string::npos);
 }
 
-TEST_F(LineProcessTest, KnowsNothingOfAddressesOutsideAndOfCodeWithoutLines) {
+TEST_F(LineProcessTest, KnowsNothingOfAddressesOutside) {
   shop_.write("p.c", kInlining);
-  shop_.write("bare.c", "int bare(int x) { return x + 1; }\n");
-  ASSERT_TRUE(shop_.run("gcc -O2 -c bare.c && gcc -O2 -g -o p p.c bare.o")) << shop_.read("log");
-  const uint64_t addresses[] = {0, shop_.address_of("p", "bare"), UINT64_MAX};
+  ASSERT_TRUE(shop_.run("gcc -O2 -g -o p p.c")) << shop_.read("log");
+  const uint64_t addresses[] = {0, UINT64_MAX};
   const auto chains = look_up_lines(info("p"), addresses);
   ASSERT_TRUE(chains) << chains.error().message;
   for (const SourceChain& chain : *chains) EXPECT_EQ(describe(chain), "");
+}
+
+// In the debug file of a stripped one, too, whose segments are junk.
+TEST_F(LineProcessTest, NamesCodeWithoutLinesByTheSymbolTable) {
+  shop_.write("p.c", kInlining);
+  shop_.write("bare.c",
+              "static __attribute__((noinline)) int bare(int x) { return x + 1; }\n"
+              "int calls_bare(int x) { return bare(x); }\n");
+  ASSERT_TRUE(
+      shop_.run("gcc -O1 -c bare.c && gcc -O2 -g -o p p.c bare.o && "
+                "objcopy --only-keep-debug p p.debug"))
+      << shop_.read("log");
+  const uint64_t address = shop_.address_of("p", "bare");
+  const uint64_t addresses[] = {address, address + 100'000};
+  for (const char* file : {"p", "p.debug"}) {
+    const auto chains = look_up_lines(info(file), addresses);
+    ASSERT_TRUE(chains) << chains.error().message;
+    ASSERT_EQ((*chains)[0].size(), 1u) << file;
+    EXPECT_EQ((*chains)[0][0].function, "bare") << file;
+    EXPECT_EQ((*chains)[0][0].line, 0u) << file;
+    EXPECT_TRUE((*chains)[1].empty()) << file;
+  }
 }
 
 TEST_F(LineProcessTest, SaysThatAFileHasNoDebugInformation) {
