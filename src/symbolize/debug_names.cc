@@ -28,7 +28,7 @@ SymbolTable DebugNames::read(int file) {
   if (!elf || !elf->read_sections()) return {};
   SymbolCollector collector({code_of(*elf)}, kSymbolBytesMax);
   if (!collector.add_table(*elf, SHT_SYMTAB, Resolution::kDebugFile)) return {};
-  return std::move(collector).build();
+  return std::move(collector).build().value_or(SymbolTable());
 }
 
 void DebugNames::complete(uint64_t address, SourceChain& chain) {

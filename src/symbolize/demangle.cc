@@ -42,14 +42,18 @@ bool looks_mangled(std::string_view symbol) {
   return symbol[first] == 'Z' || symbol[first] == 'R';
 }
 
+// Older Rust's names look like those of C++ but for the hash at their end, of 17 characters.
+bool may_be_rust(std::string_view mangled) {
+  return mangled.starts_with("_R") || mangled.find("17h") != std::string_view::npos;
+}
+
 std::optional<std::string> demangle_bare(std::string_view symbol) {
   if (symbol.size() > kDemangleInputMax || !looks_mangled(symbol)) return std::nullopt;
   // "__Z" and "___Z" are "_Z" with the prefix of other systems.
   const std::string mangled(symbol.substr(symbol.find_first_not_of('_') - 1));
   Output output;
-  if (!run(rust_demangle_callback, mangled.c_str(), output) &&
-      !run(cplus_demangle_v3_callback, mangled.c_str(), output))
-    return std::nullopt;
+  const bool rust = may_be_rust(mangled) && run(rust_demangle_callback, mangled.c_str(), output);
+  if (!rust && !run(cplus_demangle_v3_callback, mangled.c_str(), output)) return std::nullopt;
   if (output.bytes == 0) return std::nullopt;
   return std::string(output.text, output.bytes);
 }

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
+
+#include "symbolize/symbol_choice.h"
 
 namespace dwell::symbolize {
 namespace {
 
-constexpr size_t kChunkSymbols = 8192;
-constexpr uint64_t kWindowBytes = uint64_t{1} << 20;
+constexpr size_t kChunkSymbols = 2048;
 
 // Index, type, binding in one shape for both classes.
 struct RawSymbol {
@@ -51,47 +53,9 @@ bool is_label_only(std::string_view name) {
   return name.empty() || name.starts_with('$') || name.starts_with(".L");
 }
 
-// Reads a section in order of offset through a sliding window, so that a table of a gigabyte costs
-// one pass and a megabyte of memory.
-class SectionWindow {
- public:
-  SectionWindow(const ElfFile& elf, const Section& section) : elf_(elf), section_(section) {}
-
-  // `wanted` bytes at `offset`, fewer at the end of the section. Offsets must rise.
-  std::string_view at(uint64_t offset, uint64_t wanted) {
-    if (offset >= section_.bytes || section_.type == SHT_NOBITS) return {};
-    wanted = std::min(wanted, section_.bytes - offset);
-    if (offset < start_ || offset + wanted > start_ + window_.size()) fill(offset);
-    if (offset < start_ || offset - start_ >= window_.size()) return {};
-    return std::string_view(window_).substr(offset - start_, wanted);
-  }
-
- private:
-  void fill(uint64_t offset) {
-    start_ = offset;
-    window_.resize(std::min(kWindowBytes, section_.bytes - offset));
-    if (!elf_.bytes().read(section_.offset + offset, window_.data(), window_.size()))
-      window_.clear();
-  }
-  const ElfFile& elf_;
-  const Section& section_;
-  uint64_t start_ = 0;
-  std::string window_;
-};
-
-class NameReader {
- public:
-  NameReader(const ElfFile& elf, const Section& strings) : window_(elf, strings) {}
-
-  // The zero-ended string at `offset`, cut at kNameMax; "" if there is none. Offsets must rise.
-  std::string_view at(uint64_t offset) {
-    const std::string_view text = window_.at(offset, SymbolCollector::kNameMax);
-    return text.substr(0, std::min(text.find('\0'), text.size()));
-  }
-
- private:
-  SectionWindow window_;
-};
+uint32_t clamp_32(uint64_t value) {
+  return static_cast<uint32_t>(std::min<uint64_t>(value, UINT32_MAX));
+}
 
 // A stub of the PLT, and the symbol that its relocation names.
 struct Stub {
@@ -141,9 +105,16 @@ Result<size_t> SymbolCollector::add_table(const ElfFile& elf, uint32_t section_t
                                           Resolution how) {
   const Section* table = elf.section_of_type(section_type);
   if (table == nullptr || table->bytes == 0) return 0;
+  if (table->link >= elf.sections().size())
+    return runtime_error("the symbol table has no string table");
+  const Section& strings = elf.sections()[table->link];
+  if (strings.type == SHT_NOBITS || strings.bytes > kNameTableMax)
+    return runtime_error(
+        fmt::format("the string table is absent or larger than {} bytes", kNameTableMax));
   std::vector<Symbol> found;
+  sources_.emplace_back(elf.bytes(), strings);
   DWELL_TRY(read_symbols(elf, *table, how, found));
-  DWELL_TRY(read_names(elf, *table, found));
+  DWELL_TRY(drop_labels(found, sources_.back()));
   const size_t count = found.size();
   if (symbols_.empty()) {
     symbols_ = std::move(found);
@@ -159,6 +130,9 @@ Status SymbolCollector::read_symbols(const ElfFile& elf, const Section& table, R
   if (table.entry_bytes != entry)
     return runtime_error(
         fmt::format("the symbol table has entries of {} bytes, not {}", table.entry_bytes, entry));
+  // Room that is not written to costs nothing.
+  out.reserve(std::min<uint64_t>(table.bytes / entry, memory_max_ / sizeof(Symbol)));
+  const auto source = static_cast<uint8_t>(sources_.size());
   std::string chunk;
   for (uint64_t at = 0; at + entry <= table.bytes; at += chunk.size()) {
     chunk.resize(std::min<uint64_t>(kChunkSymbols * entry, (table.bytes - at) / entry * entry));
@@ -174,51 +148,63 @@ Status SymbolCollector::read_symbols(const ElfFile& elf, const Section& table, R
       if (!function && (type != STT_NOTYPE || section == nullptr)) continue;
       if (symbol.section == SHN_UNDEF || symbol.name == 0 || !in_text(symbol.address)) continue;
       const bool exact = how == Resolution::kDynsym || section == nullptr;
-      const uint64_t reach = exact ? 0 : section->address + section->bytes;
-      out.push_back({symbol.address, symbol.bytes, reach, symbol.name, binding_of(symbol.info),
-                     function, how});
+      const uint64_t end = exact ? 0 : section->address + section->bytes;
+      const uint64_t reach = end > symbol.address ? end - symbol.address : 0;
+      out.push_back({symbol.address, clamp_32(symbol.bytes), clamp_32(reach), symbol.name,
+                     binding_of(symbol.info), function, how, source});
     }
     DWELL_TRY(check_memory(out.size()));
   }
   return {};
 }
 
-Status SymbolCollector::read_names(const ElfFile& elf, const Section& table,
-                                   std::vector<Symbol>& symbols) {
-  if (table.link >= elf.sections().size())
-    return runtime_error("the symbol table has no string table");
-  const Section& strings = elf.sections()[table.link];
-  if (strings.type == SHT_NOBITS || strings.bytes > kNameTableMax)
-    return runtime_error(
-        fmt::format("the string table is absent or larger than {} bytes", kNameTableMax));
+// A label says by its name what it is.
+Status SymbolCollector::drop_labels(std::vector<Symbol>& symbols, const SectionWindow& strings) {
+  const auto untyped = std::ranges::partition(symbols, &Symbol::typed);
+  DWELL_TRY(read_names(untyped, strings));
+  const auto labels = std::ranges::remove_if(
+      untyped, [&](const Symbol& symbol) { return is_label_only(names_.at(symbol.name)); });
+  symbols.erase(labels.begin(), symbols.end());
+  return {};
+}
+
+Status SymbolCollector::read_names(std::span<Symbol> symbols, SectionWindow strings) {
   std::ranges::sort(symbols, {}, &Symbol::name);
-  NameReader reader(elf, strings);
-  names_.reserve(std::min<uint64_t>(strings.bytes, memory_max_));
   // The last name copied: a later symbol may point into it (shared suffixes).
   uint64_t copied_start = 0, copied_end = 0;
   uint32_t copied_to = 0;
   for (Symbol& symbol : symbols) {
     if (symbol.name >= copied_end) {
-      const std::string_view name = reader.at(symbol.name);
+      const std::string_view name = strings.text_at(symbol.name);
       copied_start = symbol.name;
       copied_end = symbol.name + name.size() + 1;
       copied_to = names_.add(name);
-      DWELL_TRY(check_memory(symbols.size()));
+      DWELL_TRY(check_memory(0));
     }
     symbol.name = copied_to + static_cast<uint32_t>(symbol.name - copied_start);
+    symbol.source = 0;
   }
-  std::erase_if(symbols, [&](const Symbol& symbol) {
-    const std::string_view name = names_.at(symbol.name);
-    return name.empty() || (!symbol.typed && is_label_only(name));
-  });
   return {};
+}
+
+Result<SymbolTable> SymbolCollector::build(std::optional<std::span<const uint64_t>> wanted) && {
+  if (wanted) keep_holders(symbols_, *wanted);
+  std::ranges::sort(symbols_, {}, &Symbol::source);
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const auto of_source =
+        std::ranges::equal_range(symbols_, static_cast<uint8_t>(i + 1), {}, &Symbol::source);
+    if (!wanted) names_.reserve(std::min<uint64_t>(sources_[i].size(), memory_max_));
+    DWELL_TRY(read_names(of_source, sources_[i]));
+  }
+  std::erase_if(symbols_, [&](const Symbol& symbol) { return names_.at(symbol.name).empty(); });
+  return SymbolTable(std::move(symbols_), std::move(names_));
 }
 
 Status SymbolCollector::add_function(uint64_t address, uint64_t bytes, std::string_view name,
                                      Resolution how) {
   if (!in_text(address)) return {};
   DWELL_TRY(check_memory(1));
-  symbols_.push_back({address, bytes, 0, names_.add(name), Binding::kGlobal, true, how});
+  symbols_.push_back({address, clamp_32(bytes), 0, names_.add(name), Binding::kGlobal, true, how});
   return {};
 }
 
@@ -226,15 +212,16 @@ void SymbolCollector::add_plt(const ElfFile& elf) {
   const Section* dynamic = elf.section_of_type(SHT_DYNSYM);
   if (dynamic == nullptr || dynamic->link >= elf.sections().size()) return;
   std::vector<Stub> stubs = stubs_of(elf);
-  SectionWindow symbols(elf, *dynamic);
+  SectionWindow symbols(elf.bytes(), *dynamic);
   for (Stub& stub : stubs) {
     const std::string_view at = symbols.at(stub.symbol * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
     stub.symbol = at.size() == sizeof(Elf64_Sym) ? raw<Elf64_Sym>(at.data()).name : 0;
   }
   std::ranges::sort(stubs, {}, &Stub::symbol);
-  NameReader names(elf, elf.sections()[dynamic->link]);
+  SectionWindow names(elf.bytes(), elf.sections()[dynamic->link]);
   for (const Stub& stub : stubs) {
-    const std::string_view target = stub.symbol == 0 ? std::string_view() : names.at(stub.symbol);
+    const std::string_view target =
+        stub.symbol == 0 ? std::string_view() : names.text_at(stub.symbol);
     if (target.empty() || !in_text(stub.address) || !check_memory(1)) continue;
     symbols_.push_back({stub.address, kStubBytes, 0, names_.add(std::string(target) + "@plt"),
                         Binding::kLocal, true, Resolution::kPlt});

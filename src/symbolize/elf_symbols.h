@@ -1,10 +1,13 @@
 // Collects the functions of an ELF file from .symtab, .dynsym, the PLT and Go's own table, within a
-// memory budget.
-// Called by the object table, once per object: for the file itself, its debug file or the ELF file
+// memory budget. Names are read last, of those functions that are wanted: the files of the tables
+// stay open until then.
+// Called by the symbol loader, once per object: for the file itself, its debug file or the ELF file
 // inside .gnu_debugdata.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,8 +20,8 @@ namespace dwell::symbolize {
 class SymbolCollector {
  public:
   static constexpr uint64_t kNameTableMax = uint64_t{1} << 30;
-  static constexpr size_t kNameMax = 64 << 10;  // longer names are cut
-  static constexpr uint64_t kStubBytes = 16;    // of the PLT
+  static constexpr size_t kNameMax = SectionWindow::kWindowBytes;  // longer names are cut
+  static constexpr uint64_t kStubBytes = 16;                       // of the PLT
 
   // `segments` are those of the file that runs; a debug file's own may be junk.
   SymbolCollector(std::vector<LoadSegment> segments, size_t memory_max)
@@ -33,16 +36,15 @@ class SymbolCollector {
   void add_plt(const ElfFile& elf);
 
   size_t size() const { return symbols_.size(); }
-  SymbolTable build() && { return SymbolTable(std::move(symbols_), std::move(names_)); }
+  // With all functions or those that hold one of the addresses (ascending). An error if the names
+  // need too much memory.
+  Result<SymbolTable> build(std::optional<std::span<const uint64_t>> wanted = std::nullopt) &&;
 
  private:
-  struct Range {
-    uint64_t start, end;
-  };
-  struct TextSections;
   Status read_symbols(const ElfFile& elf, const Section& table, Resolution how,
                       std::vector<Symbol>& out) const;
-  Status read_names(const ElfFile& elf, const Section& table, std::vector<Symbol>& symbols);
+  Status drop_labels(std::vector<Symbol>& symbols, const SectionWindow& strings);
+  Status read_names(std::span<Symbol> symbols, SectionWindow strings);
   bool in_text(uint64_t address) const;
   Status check_memory(size_t more_symbols) const;
 
@@ -50,6 +52,7 @@ class SymbolCollector {
   size_t memory_max_;
   std::vector<Symbol> symbols_;
   SymbolNames names_;
+  std::vector<SectionWindow> sources_;  // string tables; Symbol::source is one more than the index
 };
 
 }  // namespace dwell::symbolize

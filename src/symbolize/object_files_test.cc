@@ -112,6 +112,44 @@ TEST_F(ObjectTableTest, ReadsEachSymbolTableOnceAndStaysWithinItsBudget) {
   }
 }
 
+// What is wanted once is read for that; what is wanted again and again is read whole.
+TEST_F(ObjectTableTest, ReadsATableForTheAddressesThatAreWanted) {
+  build("a", "a_");
+  const uint64_t inner = shop_.address_of("a", "a_inner"), outer = shop_.address_of("a", "a_outer");
+  ObjectTable whole({}, roots_, worker_), table({}, roots_, worker_);
+  const ObjectId a = add(table, "a");
+  const size_t all = whole.symbols(add(whole, "a"))->size();
+  const auto name_at = [&](uint64_t address) {
+    table.want(a, address);
+    const auto match = table.symbols(a)->find(address);
+    return match ? std::string(match->name) : "";
+  };
+  EXPECT_EQ(name_at(inner + 1), "a_inner");
+  EXPECT_EQ(table.symbols(a)->size(), 1u);
+  EXPECT_EQ(name_at(outer), "a_outer");
+  EXPECT_EQ(table.symbols(a)->size(), 2u) << "those before are not forgotten";
+  EXPECT_EQ(table.tables_loaded(), 2u);
+  EXPECT_EQ(name_at(shop_.address_of("a", "main")), "main");
+  EXPECT_LT(table.symbols(a)->size(), all);
+  EXPECT_EQ(name_at(shop_.address_of("a", "_start")), "_start");
+  EXPECT_EQ(table.symbols(a)->size(), all);
+  for (uint64_t i = 1; i < 4; ++i) EXPECT_EQ(name_at(inner + i), "a_inner");
+  EXPECT_EQ(table.tables_loaded(), 4u);
+}
+
+TEST_F(ObjectTableTest, KeepsTheNamesThatItHasWhenTheFileIsGone) {
+  build("a", "a_");
+  const uint64_t inner = shop_.address_of("a", "a_inner");
+  ObjectTable table({}, roots_, worker_);
+  const ObjectId a = add(table, "a");
+  table.want(a, inner);
+  ASSERT_TRUE(table.symbols(a)->find(inner));
+  ASSERT_TRUE(shop_.run("truncate -s 100 a"));
+  table.want(a, shop_.address_of("a", "a_outer"));
+  ASSERT_NE(table.symbols(a), nullptr);
+  EXPECT_TRUE(table.symbols(a)->find(inner));
+}
+
 TEST_F(ObjectTableTest, SurvivesAFileThatIsCutShortAfterItWasOpened) {
   build("a", "a_");
   ObjectTable table({}, roots_, worker_);

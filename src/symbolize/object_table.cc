@@ -198,9 +198,16 @@ bool ObjectTable::reopen(ObjectId object) {
   return false;
 }
 
+void ObjectTable::want(ObjectId object, uint64_t address) {
+  Entry& entry = entries_[object];
+  if (entry.segments.empty() || entry.partial_reads >= kPartialReadsMax) return;
+  entry.wanted.push_back(address);
+  entry.late = entry.late || entry.tried;
+}
+
 const SymbolTable* ObjectTable::symbols(ObjectId object) {
   Entry& entry = entries_[object];
-  if (!entry.tried) load(object);
+  if (!entry.tried || entry.late) load(object);
   if (entry.symbols != nullptr) loaded_.splice(loaded_.begin(), loaded_, entry.loaded_at);
   return entry.symbols.get();
 }
@@ -213,6 +220,8 @@ std::function<LoadedSymbols()> ObjectTable::load_task(const Entry& entry) const 
     std::string image, path, debug_dir;
     bool is_file;
     size_t memory_max;
+    bool whole;
+    std::vector<uint64_t> wanted;
   };
   auto input = std::make_shared<Input>();
   if (entry.is_file) input->file = Fd(fcntl(entry.fd.get(), F_DUPFD_CLOEXEC, 0));
@@ -223,19 +232,26 @@ std::function<LoadedSymbols()> ObjectTable::load_task(const Entry& entry) const 
   input->debug_dir = options_.debug_dir;
   input->is_file = entry.is_file;
   input->memory_max = options_.symbol_bytes_max;
+  input->whole = entry.wanted.empty() || entry.partial_reads >= kPartialReadsMax;
+  if (!input->whole) input->wanted = entry.wanted;
   return [input]() -> LoadedSymbols {
     const auto bytes = input->is_file ? FileBytes::of_file(input->file.get(), input->path)
                                       : Result<FileBytes>(FileBytes::of_memory(input->image));
     if (!bytes) return {nullptr, bytes.error().message, ""};
     const DebugPlaces places{input->target_root->get(), input->own_root->get(), input->debug_dir};
-    return load_symbols(*bytes, input->path, places, input->memory_max);
+    if (input->whole) return load_symbols(*bytes, input->path, places, input->memory_max);
+    std::ranges::sort(input->wanted);
+    return load_symbols(*bytes, input->path, places, input->memory_max, input->wanted);
   };
 }
 
 void ObjectTable::load(ObjectId object) {
   Entry& entry = entries_[object];
   entry.tried = true;
+  if (entry.late && ++entry.partial_reads >= kPartialReadsMax) entry.wanted = {};
+  entry.late = false;
   if (entry.is_file && !entry.fd && !reopen(object)) {
+    if (entry.symbols != nullptr) return;  // what was read before is better than nothing
     entry.excuse = {"the file was closed to save file descriptors and is gone by now",
                     "raise the limit of open files"};
     return;
@@ -247,6 +263,9 @@ void ObjectTable::load(ObjectId object) {
                    "record again: it may be in memory by then");
   if (!loaded) loaded.emplace(nullptr, "reading the file took too long", "is its mount alive?");
   ++tables_loaded_;
+  if (loaded->table == nullptr && entry.symbols != nullptr) return;
+  drop_symbols(entry);
+  entry.tried = true;
   entry.excuse = {loaded->reason, loaded->remedy};
   entry.symbols = std::move(loaded->table);
   if (entry.symbols == nullptr) return;
@@ -256,14 +275,17 @@ void ObjectTable::load(ObjectId object) {
   fit_budget(object);
 }
 
+void ObjectTable::drop_symbols(Entry& entry) {
+  if (entry.symbols == nullptr) return;
+  symbol_bytes_ -= entry.symbols->memory_bytes();
+  entry.symbols.reset();
+  entry.tried = false;
+  loaded_.erase(entry.loaded_at);
+}
+
 void ObjectTable::fit_budget(ObjectId newest) {
-  while (symbol_bytes_ > options_.symbol_bytes_max && loaded_.back() != newest) {
-    Entry& victim = entries_[loaded_.back()];
-    symbol_bytes_ -= victim.symbols->memory_bytes();
-    victim.symbols.reset();
-    victim.tried = false;
-    loaded_.pop_back();
-  }
+  while (symbol_bytes_ > options_.symbol_bytes_max && loaded_.back() != newest)
+    drop_symbols(entries_[loaded_.back()]);
 }
 
 }  // namespace dwell::symbolize

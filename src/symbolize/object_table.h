@@ -33,7 +33,8 @@ struct Excuse {
 class ObjectTable {
  public:
   static constexpr size_t kObjectsMax = 1 << 20;
-  static constexpr int kLoadPatience = 10;  // a table of a gigabyte from a cold disk
+  static constexpr int kLoadPatience = 10;    // a table of a gigabyte from a cold disk
+  static constexpr int kPartialReadsMax = 3;  // then the whole table
 
   ObjectTable(const Options& options, const Roots& roots, FileWorker& worker);
 
@@ -56,6 +57,9 @@ class ObjectTable {
   // there is no file to read.
   std::function<Result<unwind::Table>()> unwind_task(ObjectId object);
 
+  // A name of this address will be asked for. A table is read for the addresses that are wanted by
+  // then; the whole of it if there are none, or if more are wanted again and again.
+  void want(ObjectId object, uint64_t address);
   // Loads the symbols if need be. nullptr: there are none, see excuse().
   const SymbolTable* symbols(ObjectId object);
   const Excuse& excuse(ObjectId object) const { return entries_[object].excuse; }
@@ -82,7 +86,10 @@ class ObjectTable {
     bool is_file = false;
     Fd fd;
     std::list<ObjectId>::iterator open_at;
-    bool tried = false;  // symbols
+    std::vector<uint64_t> wanted;
+    int partial_reads = 0;  // of its table, for `wanted` only
+    bool late = false;      // something is wanted that its table was not read for
+    bool tried = false;     // symbols
     std::unique_ptr<SymbolTable> symbols;
     std::list<ObjectId>::iterator loaded_at;
     Excuse excuse;
@@ -94,6 +101,7 @@ class ObjectTable {
   bool reopen(ObjectId object);
   void load(ObjectId object);
   std::function<LoadedSymbols()> load_task(const Entry& entry) const;
+  void drop_symbols(Entry& entry);
   void fit_budget(ObjectId newest);
 
   const Options options_;

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "symbolize/elf_file.h"
@@ -25,7 +27,9 @@ struct DebugPlaces {
   std::string debug_dir;  // "/usr/lib/debug", inside either root
 };
 
+// With `wanted` (ascending) the table names these addresses only, and costs memory for them only.
 LoadedSymbols load_symbols(FileBytes bytes, const std::string& path, const DebugPlaces& places,
-                           size_t memory_max);
+                           size_t memory_max,
+                           std::optional<std::span<const uint64_t>> wanted = std::nullopt);
 
 }  // namespace dwell::symbolize

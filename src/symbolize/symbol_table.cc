@@ -4,6 +4,8 @@
 #include <array>
 #include <tuple>
 
+#include "symbolize/symbol_choice.h"
+
 namespace dwell::symbolize {
 namespace {
 
@@ -26,10 +28,6 @@ auto name_rank(std::string_view name) {
                     name.size(), name);
 }
 
-uint32_t clamp_32(uint64_t value) {
-  return static_cast<uint32_t>(std::min<uint64_t>(value, UINT32_MAX));
-}
-
 // Keeps one symbol per address: the first after sorting by preference.
 void sort_and_choose(std::vector<Symbol>& symbols, const SymbolNames& names) {
   std::ranges::sort(symbols, [&](const Symbol& a, const Symbol& b) {
@@ -44,26 +42,9 @@ void sort_and_choose(std::vector<Symbol>& symbols, const SymbolNames& names) {
   symbols.erase(rest.begin(), rest.end());
 }
 
-// A label inside a sized function is a jump target of hand-written assembly, not a function.
-void drop_inner_labels(std::vector<Symbol>& symbols) {
-  uint64_t end = 0;
-  std::erase_if(symbols, [&](const Symbol& symbol) {
-    if (symbol.bytes == 0) return symbol.address < end;
-    end = std::max(end, symbol.address + std::min(symbol.bytes, UINT64_MAX - symbol.address));
-    return false;
-  });
-}
-
 }  // namespace
 
 bool plainer_name(std::string_view a, std::string_view b) { return name_rank(a) < name_rank(b); }
-
-uint32_t SymbolNames::add(std::string_view name) {
-  const auto offset = static_cast<uint32_t>(bytes_.size());
-  bytes_ += name;
-  bytes_ += '\0';
-  return offset;
-}
 
 SymbolTable::SymbolTable(std::vector<Symbol> symbols, SymbolNames names)
     : names_(std::move(names)) {
@@ -77,13 +58,9 @@ void SymbolTable::add_entries(const std::vector<Symbol>& chosen) {
   entries_.reserve(chosen.size());
   for (size_t i = 0; i < chosen.size(); ++i) {
     const Symbol& symbol = chosen[i];
-    uint64_t bytes = symbol.bytes;
-    if (bytes == 0) {
-      const uint64_t next = i + 1 < chosen.size() ? chosen[i + 1].address : UINT64_MAX;
-      const uint64_t end = std::min(next, symbol.reach);
-      bytes = end > symbol.address ? end - symbol.address : 1;
-    }
-    entries_.push_back({symbol.address, clamp_32(bytes), symbol.name, kNone, symbol.how});
+    const uint64_t next = i + 1 < chosen.size() ? chosen[i + 1].address : UINT64_MAX;
+    const uint32_t bytes = symbol.bytes != 0 ? symbol.bytes : bytes_up_to(symbol, next);
+    entries_.push_back({symbol.address, bytes, symbol.name, kNone, symbol.how});
   }
 }
 

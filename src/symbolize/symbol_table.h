@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/frame.h"
+#include "symbolize/symbol_names.h"
 
 namespace dwell::symbolize {
 
@@ -22,26 +23,16 @@ enum class Binding : uint8_t { kGlobal, kWeak, kLocal };
 // A candidate, as read from a table.
 struct Symbol {
   uint64_t address = 0;
-  uint64_t bytes = 0;  // 0: unsized
-  uint64_t reach = 0;  // an unsized symbol ends here at the latest; 0: exact start only
-  uint32_t name = 0;   // into SymbolNames
+  uint32_t bytes = 0;  // 0: unsized; longer ones are cut
+  uint32_t reach =
+      0;              // an unsized symbol ends so far behind its start at most; 0: exact start only
+  uint32_t name = 0;  // into SymbolNames or, until it is read, the string table `source`
   Binding binding = Binding::kGlobal;
   bool typed = true;  // declared a function; else a label in a text section
   Resolution how = Resolution::kSymtab;
+  uint8_t source = 0;  // 0: SymbolNames
 };
-
-// Names back to back, each ended by a zero byte. Suffixes may be shared.
-class SymbolNames {
- public:
-  std::string_view at(uint32_t offset) const { return bytes_.c_str() + offset; }
-  uint32_t add(std::string_view name);
-  // Room for so many more bytes: memory that is not written costs nothing, growing by halves does.
-  void reserve(size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
-  size_t size() const { return bytes_.size(); }
-
- private:
-  std::string bytes_;
-};
+static_assert(sizeof(Symbol) == 24);
 
 class SymbolTable {
  public:
@@ -52,6 +43,7 @@ class SymbolTable {
   };
 
   SymbolTable() = default;
+  // All names are in `names`.
   SymbolTable(std::vector<Symbol> symbols, SymbolNames names);
 
   std::optional<Match> find(uint64_t address) const;

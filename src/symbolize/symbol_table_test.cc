@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <random>
+
+#include "symbolize/symbol_choice.h"
 
 namespace dwell::symbolize {
 namespace {
@@ -13,7 +16,10 @@ class Table {
   Table& add(const std::string& name, uint64_t address, uint64_t bytes,
              Binding binding = Binding::kGlobal, uint64_t reach = 0,
              Resolution how = Resolution::kSymtab) {
-    symbols_.push_back({address, bytes, reach, names_.add(name), binding, true, how});
+    // Sizes are cut at 32 bits, ends are told from the start.
+    symbols_.push_back({address, static_cast<uint32_t>(bytes),
+                        static_cast<uint32_t>(reach > address ? reach - address : 0),
+                        names_.add(name), binding, true, how});
     return *this;
   }
   std::string at(uint64_t address) const {
@@ -102,13 +108,69 @@ TEST(SymbolTableTest, LooksUpFastHoweverDeeplySymbolsNest) {
   std::vector<Symbol> symbols;
   SymbolNames names;
   const uint32_t name = names.add("f");
-  constexpr uint64_t kDepth = 200'000;
-  for (uint64_t i = 0; i < kDepth; ++i)
+  constexpr uint32_t kDepth = 200'000;
+  for (uint32_t i = 0; i < kDepth; ++i)
     symbols.push_back({i, 2 * (kDepth - i), 0, name, Binding::kGlobal, true, Resolution::kSymtab});
   const SymbolTable table(symbols, names);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 100'000; ++i) table.find(2 * kDepth - 1);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+// Sizes, gaps, labels and alike ones mixed so that every rule is met.
+std::vector<Symbol> random_symbols(std::mt19937_64& random, SymbolNames& names) {
+  std::vector<Symbol> symbols;
+  const size_t count = random() % 60;
+  for (size_t i = 0; i < count; ++i) {
+    const bool unsized = random() % 4 == 0;
+    const std::string name = std::string(random() % 3, '_') + char('a' + random() % 8);
+    symbols.push_back({.address = 100 + random() % 90,
+                       .bytes = unsized ? 0 : static_cast<uint32_t>(1 + random() % 40),
+                       .reach = unsized ? 50u : 0u,
+                       .name = names.add(name),
+                       .binding = static_cast<Binding>(random() % 3)});
+  }
+  return symbols;
+}
+
+TEST(SymbolChoice, FindsForWhatIsWantedWhatTheWholeTableFinds) {
+  std::mt19937_64 random(1);
+  size_t found = 0;
+  for (int round = 0; round < 3000; ++round) {
+    SymbolNames names;
+    const std::vector<Symbol> symbols = random_symbols(random, names);
+    std::vector<uint64_t> wanted;
+    for (size_t i = random() % 12; i > 0; --i) wanted.push_back(90 + random() % 160);
+    std::ranges::sort(wanted);
+    auto held = symbols;
+    keep_holders(held, wanted);
+    const SymbolTable whole(symbols, names), part(held, names);
+    for (const uint64_t address : wanted) {
+      const auto expected = whole.find(address), match = part.find(address);
+      ASSERT_EQ(match.has_value(), expected.has_value()) << "round " << round << " at " << address;
+      if (!match) continue;
+      ++found;
+      EXPECT_EQ(match->name, expected->name) << "round " << round << " at " << address;
+      EXPECT_EQ(match->address, expected->address) << "round " << round << " at " << address;
+    }
+    EXPECT_LE(part.size(), wanted.size());
+  }
+  EXPECT_GT(found, 5000u);
+}
+
+TEST(SymbolChoice, HoldsAtTheEndsOfTheAddressSpace) {
+  SymbolNames names;
+  const uint32_t name = names.add("f");
+  std::vector<Symbol> symbols{{.address = 0, .bytes = 1, .name = name},
+                              {.address = UINT64_MAX - 1, .bytes = 0xffff, .name = name},
+                              {.address = UINT64_MAX, .bytes = 0, .reach = 7, .name = name}};
+  const uint64_t wanted[] = {0, 1, UINT64_MAX - 1, UINT64_MAX};
+  keep_holders(symbols, wanted);
+  const SymbolTable table(symbols, names);
+  EXPECT_EQ(table.find(0)->address, 0u);
+  EXPECT_FALSE(table.find(1));
+  EXPECT_EQ(table.find(UINT64_MAX - 1)->address, UINT64_MAX - 1);
+  EXPECT_TRUE(table.find(UINT64_MAX));
 }
 
 }  // namespace

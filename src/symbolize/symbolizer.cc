@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <unordered_map>
 
 #include "symbolize/demangle.h"
 #include "symbolize/jit_maps.h"
 #include "symbolize/kernel_table.h"
+#include "symbolize/locations.h"
 #include "symbolize/mapping_events.h"
 #include "symbolize/object_finder.h"
 #include "symbolize/object_table.h"
@@ -21,26 +21,6 @@
 
 namespace dwell::symbolize {
 namespace {
-
-struct Location {
-  ObjectId object = 0;
-  bool return_address = false;
-  FrameKind kind = FrameKind::kUser;
-  uint64_t address = 0;
-  uint32_t remembered = 0;  // kernel: the name it had when it was located
-  auto operator<=>(const Location&) const = default;
-  // A return address may be the first byte of the next function: the call lies before it.
-  uint64_t lookup_address() const { return address - (return_address && address > 0 ? 1 : 0); }
-};
-
-struct LocationHash {
-  size_t operator()(const Location& l) const {
-    uint64_t h = (l.address + l.return_address) * 0x9e3779b97f4a7c15ull;
-    h ^= (uint64_t{l.object} << 8 | static_cast<uint64_t>(l.kind)) * 0xc2b2ae3d27d4eb4full;
-    h += l.remembered;
-    return static_cast<size_t>(h ^ (h >> 29));
-  }
-};
 
 class SystemSymbolizer final : public Symbolizer {
  public:
@@ -86,7 +66,6 @@ class SystemSymbolizer final : public Symbolizer {
   std::vector<std::string> warnings() const override;
 
  private:
-  static constexpr size_t kLocationsMax = 1 << 24;
   static constexpr int kOpensPerPoll = 64;  // files of processes that nobody asked for yet
 
   void wake_by(int fd);
@@ -115,9 +94,8 @@ class SystemSymbolizer final : public Symbolizer {
   std::string no_events_;  // why there are none
   uint64_t lost_events_ = 0;
   int opens_left_ = 0;
-  std::vector<Location> locations_;
+  Locations locations_;
   std::vector<bool> counted_;  // per location: already in unresolved_
-  std::unordered_map<Location, LocationId, LocationHash> ids_;
   std::map<ObjectId, uint64_t> unresolved_;
 };
 
@@ -196,13 +174,13 @@ void SystemSymbolizer::open_ahead(uint32_t pid, Image& image, const Mapping& add
 }
 
 LocationId SystemSymbolizer::intern(const Location& location) {
-  if (locations_.size() >= kLocationsMax && !ids_.contains(location)) return 0;
-  const auto [at, added] = ids_.try_emplace(location, static_cast<LocationId>(locations_.size()));
-  if (added) {
-    locations_.push_back(location);
+  const auto [id, is_new] = locations_.intern(location);
+  if (is_new) {
     counted_.push_back(false);
+    if (location.kind == FrameKind::kUser)
+      objects_.want(location.object, location.lookup_address());
   }
-  return at->second;
+  return id;
 }
 
 LocationId SystemSymbolizer::locate_user(const ProcessKey& process, uint64_t ip,
