@@ -3,6 +3,7 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "symbolize/elf_symbols.h"
 
@@ -22,18 +23,20 @@ LoadSegment code_of(const ElfFile& elf) {
 
 }  // namespace
 
-SymbolTable DebugNames::read(int file) {
-  const auto bytes = FileBytes::of_file(file, "debug file");
+SymbolTable DebugNames::read() const {
+  const auto bytes = FileBytes::of_file(file_, "debug file");
   auto elf = bytes ? ElfFile::read(*bytes) : std::unexpected(bytes.error());
   if (!elf || !elf->read_sections()) return {};
   SymbolCollector collector({code_of(*elf)}, kSymbolBytesMax);
   if (!collector.add_table(*elf, SHT_SYMTAB, Resolution::kDebugFile)) return {};
-  return std::move(collector).build().value_or(SymbolTable());
+  std::vector<uint64_t> wanted(addresses_.begin(), addresses_.end());
+  std::ranges::sort(wanted);
+  return std::move(collector).build(wanted).value_or(SymbolTable());
 }
 
 void DebugNames::complete(uint64_t address, SourceChain& chain) {
   if (!chain.empty() && !chain.back().function.empty()) return;
-  if (!table_) table_ = read(file_);
+  if (!table_) table_ = read();
   const auto match = table_->find(address);
   if (!match) return;
   if (chain.empty()) chain.emplace_back();

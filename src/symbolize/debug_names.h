@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "symbolize/dwarf_lines.h"
 #include "symbolize/symbol_table.h"
@@ -14,15 +15,17 @@ class DebugNames {
  public:
   static constexpr size_t kSymbolBytesMax = size_t{1} << 30;
 
-  // The file stays open as long as this lives; its table is read when a name is missing.
-  explicit DebugNames(int file) : file_(file) {}
+  // For these addresses. The file stays open as long as this lives; its table is read when the
+  // first name is missing.
+  DebugNames(int file, std::span<const uint64_t> addresses) : file_(file), addresses_(addresses) {}
   // Gives the function that holds the address its name if the chain does not tell it.
   void complete(uint64_t address, SourceChain& chain);
 
  private:
-  static SymbolTable read(int file);
+  SymbolTable read() const;
 
   int file_;
+  std::span<const uint64_t> addresses_;
   std::optional<SymbolTable> table_;
 };
 

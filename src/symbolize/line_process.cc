@@ -49,7 +49,7 @@ void answer(const DebugInfo& files, std::span<const uint64_t> addresses, int fd)
   const char kind = lines ? kChains : kFailure;
   out.bytes(&kind, 1);
   if (!lines) out.text(lines.error().message);
-  DebugNames names(files.file.get());
+  DebugNames names(files.file.get(), addresses);
   for (size_t i = 0; lines && i < addresses.size(); ++i) {
     SourceChain chain = lines->find(addresses[i]);
     names.complete(addresses[i], chain);
