@@ -14,7 +14,9 @@ namespace {
 
 constexpr uint64_t kAlternateLinkMax = 4096;
 constexpr const char* kInstall =
-    "install the package's debug symbols, or build with -g and without stripping";
+    "install the package's debug symbols, ask servers for them (--debuginfod), or build with -g "
+    "and "
+    "without stripping";
 
 // Where debug files are looked for.
 struct Places {

@@ -13,7 +13,7 @@ namespace dwell::symbolize {
 namespace {
 
 constexpr const char* kInstallDebug =
-    "install the package's debug symbols, or build without stripping";
+    "install the package's debug symbols, report with --debuginfod, or build without stripping";
 
 // What the names are read from in the end.
 struct OpenTables {
