@@ -120,9 +120,13 @@ Result<std::string> decode_flagged(std::string_view bytes, uint64_t limit) {
 // Behind "ZLIB" and the size, most significant byte first.
 Result<std::string> decode_old(std::string_view bytes, uint64_t limit) {
   uint64_t claimed;
-  if (!bytes.starts_with(kOldMagic) || bytes.size() < kOldMagic.size() + sizeof(claimed))
+  char magic[kOldMagic.size()];
+  if (bytes.size() < sizeof(magic) + sizeof(claimed))
     return runtime_error("a compressed section has no header");
-  std::memcpy(&claimed, bytes.data() + kOldMagic.size(), sizeof(claimed));
+  std::memcpy(magic, bytes.data(), sizeof(magic));
+  std::memcpy(&claimed, bytes.data() + sizeof(magic), sizeof(claimed));
+  if (std::string_view(magic, sizeof(magic)) != kOldMagic)
+    return runtime_error("a compressed section has an unknown header");
   claimed = __builtin_bswap64(claimed);
   DWELL_TRY(check_claim(claimed, limit));
   return decode<ZlibDecoder>(bytes.substr(kOldMagic.size() + sizeof(claimed)), claimed);

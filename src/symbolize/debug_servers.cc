@@ -115,8 +115,9 @@ Result<DebugServers> DebugServers::create(const ServerLimits& limits) {
 
 Result<std::string> DebugServers::ask(const std::string& build_id) {
   const auto left = std::chrono::duration_cast<std::chrono::seconds>(end_ - Clock::now());
+  // The cache is the caller's own.
   const ApartLimits apart{std::min(limits_.patience, left), limits_.memory_bytes,
-                          sizeof(int) + kPathMax};
+                          sizeof(int) + kPathMax, false};
   DWELL_ASSIGN(const ApartAnswer answer,
                work_apart(apart, [&](int fd) { ask_servers(build_id, limits_, fd); }));
   int result = -ETIME;

@@ -115,7 +115,7 @@ Result<std::vector<SourceChain>> parse(std::string_view bytes, size_t addresses)
 Result<std::vector<SourceChain>> look_up_lines(const DebugInfo& files,
                                                std::span<const uint64_t> addresses,
                                                const LineLimits& limits) {
-  const ApartLimits apart{limits.patience, limits.memory_bytes, limits.answer_bytes};
+  const ApartLimits apart{limits.patience, limits.memory_bytes, limits.answer_bytes, true};
   DWELL_ASSIGN(const ApartAnswer found,
                work_apart(apart, [&](int fd) { answer(files, addresses, fd); }));
   if (found.end == ApartAnswer::End::kTooMuch)

@@ -1,6 +1,7 @@
 #include "symbolize/work_apart.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -52,9 +53,19 @@ int end_of(pid_t child, bool kill_it) {
   return status;
 }
 
+// Best effort: a name space may have no such user.
+void become_nobody() {
+  constexpr uid_t kNobody = 65534;
+  if (geteuid() != 0) return;
+  const bool done = setgroups(0, nullptr) == 0 && setresgid(kNobody, kNobody, kNobody) == 0 &&
+                    setresuid(kNobody, kNobody, kNobody) == 0;
+  static_cast<void>(done);
+}
+
 [[noreturn]] void be_the_child(const ApartLimits& limits, const std::function<void(int)>& work,
                                int fd) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (limits.as_nobody) become_nobody();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // which a change of user takes back
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   set_hard_limit(RLIMIT_CORE, 0);
   set_hard_limit(RLIMIT_CPU, static_cast<uint64_t>(limits.patience.count()));

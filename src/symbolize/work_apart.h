@@ -18,6 +18,7 @@ struct ApartLimits {
   std::chrono::seconds patience{120};
   uint64_t memory_bytes = uint64_t{8} << 30;  // address space
   size_t answer_bytes = size_t{1} << 29;
+  bool as_nobody = true;  // root becomes nobody: enough for files that are open already
 };
 
 struct ApartAnswer {
