@@ -138,6 +138,12 @@ enum {
   DWELL_STACK_KERNEL = 2,
   DWELL_STACK_COMPLETE = 4,  /* user: the walk reached a root frame */
   DWELL_STACK_TRUNCATED = 8, /* deeper than DWELL_MAX_FRAMES: root frames are missing */
+  /* The frames of the CPython interpreter (abi/python.h): `ips` are words of that kind, `end` is the
+   * number of the layout that they were read by. */
+  DWELL_STACK_PYTHON = 16,
+  /* A user stack together with the Python frames in it: ips[0] is the id of the one, ips[1] of the
+   * other. Rows name it in place of the user stack. */
+  DWELL_STACK_PAIR = 32,
 };
 
 /* Why the walk of a user stack went no further. The first three are roots: the stack is whole. */
@@ -304,6 +310,11 @@ enum dwell_counter {
   DWELL_COUNT_WALK_REPEATED,     /* user walks known to come to the stack of the last time */
   DWELL_COUNT_WALK_VERIFIED,     /* of them, walked as well and found equal */
   DWELL_LOSS_WALK_MISMATCH,      /* ... and found different: must be 0 */
+  DWELL_COUNT_PYTHON,            /* waits whose Python frames were read */
+  DWELL_COUNT_PYTHON_NO_THREAD,  /* waits in Python processes of threads without a thread state */
+  DWELL_COUNT_PYTHON_CUT,        /* of DWELL_COUNT_PYTHON: frames at the root are missing */
+  DWELL_COUNT_PYTHON_UNMATCHED,  /* stacks whose eval calls are not those of the Python frames */
+  DWELL_LOSS_PYTHON_NAMES,       /* Python frames whose code object could not be read */
   DWELL_COUNT_WALK_END,          /* user walks by dwell_walk_end: one counter each from here */
   DWELL_COUNTER_COUNT = DWELL_COUNT_WALK_END + DWELL_WALK_END_COUNT,
 };

@@ -102,7 +102,8 @@ struct dwell_unwind_process {
   __dwell_u32 first_mapping;
   __dwell_u32 mappings;
   __dwell_u32 version; /* another for each list that is put in force, never 0 */
-  __dwell_u32 zero;
+  __dwell_u32 python_layout;   /* how to read its Python frames (abi/python.h); 0: it has none */
+  __dwell_u64 python_runtime;  /* the address of _PyRuntime */
 };
 
 #define DWELL_UNWIND_ROW(address, rule) (((__dwell_u32)(address)&0xffff) << 16 | (rule))
@@ -111,6 +112,6 @@ DWELL_ASSERT(sizeof(struct dwell_unwind_rule) == 16);
 DWELL_ASSERT(__builtin_offsetof(struct dwell_unwind_rule, cfa_offset) == 8);
 DWELL_ASSERT(sizeof(struct dwell_unwind_page) == 8);
 DWELL_ASSERT(sizeof(struct dwell_unwind_mapping) == 32);
-DWELL_ASSERT(sizeof(struct dwell_unwind_process) == 24);
+DWELL_ASSERT(sizeof(struct dwell_unwind_process) == 32);
 
 #endif

@@ -26,6 +26,15 @@ struct thread_struct {
 
 struct mm_struct;
 
+struct upid {
+  int nr;
+};
+
+struct pid {
+  unsigned int level;
+  struct upid numbers[1]; /* one for each pid namespace that it is seen in, its own last */
+};
+
 struct sched_entity {
   __u64 sum_exec_runtime;
 };
@@ -47,6 +56,7 @@ struct task_struct {
   struct task_struct* group_leader;
   struct task_struct* real_parent;
   struct mm_struct* mm;
+  struct pid* thread_pid;
   void* stack;
   struct thread_struct thread;
   char comm[16];

@@ -146,6 +146,8 @@ struct walk {
   __u32 bp_load, bx_load;   /* which of them gave the register, or FROM_LEAF */
   __u32 leaf_used;          /* registers of the leaf on which the walk depends: LEAF_BP | LEAF_BX */
   __u32 stack_changes;      /* callers on another stack, at lower addresses */
+  __u32 python_layout;      /* of the process, 0: it is none of Python's */
+  __u64 python_runtime;
 };
 
 /* `address` is above NOT_USED as long as the walk does not depend on the word. */
@@ -154,6 +156,17 @@ struct user_load {
 };
 #define NOT_USED (1ull << 63)
 enum { FROM_LEAF = ~0u, LEAF_BP = 1, LEAF_BX = 2 };
+
+/* The Python frames of a thread under way. */
+struct python_walk {
+  __u64 interpreter, state; /* that are looked at next, 0: none */
+  __u64 frame;
+  __u64 hash;
+  __u64 words[16];   /* of a frame, as read */
+  __u32 native_id;   /* of the thread, as it knows itself */
+  __u32 begins;      /* the next frame is the leaf of an eval call */
+  __u32 is_cut;
+};
 
 /* An interval, cut to the window and split into its phases. */
 struct interval {
@@ -172,6 +185,8 @@ struct scratch {
   struct dwell_thread_record record;
   struct interval interval;
   struct dwell_interval_record interval_record;
+  struct python_walk python;
+  struct dwell_stack_record python_stack;
 };
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -320,6 +320,8 @@ static always_inline void find_tables(const struct dwell_process_key* process, s
   walk->first_mapping = tables->first_mapping;
   walk->mappings = tables->mappings;
   walk->version = tables->version;
+  walk->python_layout = tables->python_layout;
+  walk->python_runtime = tables->python_runtime;
 }
 
 /* Of the current task, from where begin_walk stands. Returns the hash of the stack. */

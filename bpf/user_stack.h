@@ -8,11 +8,8 @@
 #include "frame_pointers.h"
 #else
 #include "kept_walks.h"
+#include "python.h"
 #endif
-
-static always_inline __u64 stack_id(__u64 hash) {
-  return hash < DWELL_STACK_FIRST ? hash + DWELL_STACK_FIRST : hash;
-}
 
 /*
  * Sends the stack in `scratch` unless it was sent before. Returns its id, or the placeholder that
@@ -44,8 +41,8 @@ static always_inline __u64 remember_stack(struct scratch* scratch, __u64 id, __u
   return id;
 }
 
-/* The user stack of the current task (`other` == 0), or of `other` in a sleepable iterator. */
-static always_inline __u64 take_user_stack(struct task_struct* other, struct thread_state* state,
+/* The frames of compiled code. */
+static always_inline __u64 take_native_stack(struct task_struct* other, struct thread_state* state,
                                            struct scratch* scratch, __u64 now) {
   __u64 hash = mix(mix(config.hash_seed, state->process.pid), state->process.start_boottime_ns);
   hash = mix(hash, state->process.exec_id);
@@ -63,6 +60,21 @@ static always_inline __u64 take_user_stack(struct task_struct* other, struct thr
   }
   keep_walk(kept, state, scratch, id);
   return counted_under;
+}
+
+/* The user stack of the current task (`other` == 0), or of `other` in a sleepable iterator. */
+static always_inline __u64 take_user_stack(struct task_struct* other, struct thread_state* state,
+                                           struct scratch* scratch, __u64 now) {
+  __u64 id = take_native_stack(other, state, scratch, now);
+#ifndef DWELL_RAW_TP
+  if (scratch->walk.python_layout && id >= DWELL_STACK_FIRST) {
+    scratch->python_stack.process = state->process;
+    scratch->python_stack.first_seen_ns = now;
+    if (other) return take_other_python(other, scratch, state, id);
+    return take_python(scratch, state, id);
+  }
+#endif
+  return id;
 }
 
 /*

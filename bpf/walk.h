@@ -7,6 +7,10 @@
 
 enum { GO_ON = DWELL_WALK_END_COUNT /* not an end */ };
 
+static always_inline __u64 stack_id(__u64 hash) {
+  return hash < DWELL_STACK_FIRST ? hash + DWELL_STACK_FIRST : hash;
+}
+
 /* Adds the frame that the walk came to. */
 static always_inline __u32 keep_frame(struct scratch* scratch) {
   __u32 count = scratch->stack.count;
@@ -36,7 +40,7 @@ static always_inline void begin_walk(struct scratch* scratch, __u64 hash) {
   walk->bx = regs->bx;
   walk->hash = hash;
   walk->chunk_start = 0;
-  walk->mappings = walk->version = 0;
+  walk->mappings = walk->version = walk->python_layout = 0;
   walk->by_row = walk->by_pointer = 0;
   walk->loads = walk->leaf_used = 0;
   walk->bp_load = walk->bx_load = FROM_LEAF;
