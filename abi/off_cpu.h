@@ -138,8 +138,8 @@ enum {
   DWELL_STACK_KERNEL = 2,
   DWELL_STACK_COMPLETE = 4,  /* user: the walk reached a root frame */
   DWELL_STACK_TRUNCATED = 8, /* deeper than DWELL_MAX_FRAMES: root frames are missing */
-  /* The frames of the CPython interpreter (abi/python.h): `ips` are words of that kind, `end` is the
-   * number of the layout that they were read by. */
+  /* The frames of the CPython interpreter (abi/python.h): `ips` are words of that kind, `end` is
+   * the number of the layout that they were read by. */
   DWELL_STACK_PYTHON = 16,
   /* A user stack together with the Python frames in it: ips[0] is the id of the one, ips[1] of the
    * other. Rows name it in place of the user stack. */

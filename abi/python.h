@@ -19,21 +19,21 @@ enum {
 
 /* Offsets in bytes: CPython's names are in src/symbolize/python_layout.cc. */
 struct dwell_python_layout {
-  __dwell_u32 runtime_interpreters;  /* of the first interpreter in _PyRuntime */
-  __dwell_u32 interpreter_next;      /* in an interpreter */
-  __dwell_u32 interpreter_threads;   /* ... of its first thread state */
-  __dwell_u32 thread_next;           /* in a thread state */
-  __dwell_u32 thread_native_id;      /* ... of what gettid() gave the thread */
-  __dwell_u32 thread_frame;          /* ... of its leaf frame, or of what points to it */
-  __dwell_u32 indirect_frame;        /* in that, or DWELL_PYTHON_DIRECT */
-  __dwell_u32 code_instructions;     /* in a code object */
-  __dwell_u8 frame_bytes;            /* of a frame that are read, at most DWELL_PYTHON_FRAME_BYTES */
-  __dwell_u8 frame_code;             /* in a frame; multiples of 8 */
+  __dwell_u32 runtime_interpreters; /* of the first interpreter in _PyRuntime */
+  __dwell_u32 interpreter_next;     /* in an interpreter */
+  __dwell_u32 interpreter_threads;  /* ... of its first thread state */
+  __dwell_u32 thread_next;          /* in a thread state */
+  __dwell_u32 thread_native_id;     /* ... of what gettid() gave the thread */
+  __dwell_u32 thread_frame;         /* ... of its leaf frame, or of what points to it */
+  __dwell_u32 indirect_frame;       /* in that, or DWELL_PYTHON_DIRECT */
+  __dwell_u32 code_instructions;    /* in a code object */
+  __dwell_u8 frame_bytes;           /* of a frame that are read, at most DWELL_PYTHON_FRAME_BYTES */
+  __dwell_u8 frame_code;            /* in a frame; multiples of 8 */
   __dwell_u8 frame_previous;
   __dwell_u8 frame_instruction;
-  __dwell_u8 frame_entry;            /* in a frame, of a byte: */
-  __dwell_u8 entry_min;              /* if at least this, the frame is the root of an eval call */
-  __dwell_u8 entry_is_shim;          /* ... and not one of the program, but its caller's end */
+  __dwell_u8 frame_entry;   /* in a frame, of a byte: */
+  __dwell_u8 entry_min;     /* if at least this, the frame is the root of an eval call */
+  __dwell_u8 entry_is_shim; /* ... and not one of the program, but its caller's end */
   __dwell_u8 zero;
 };
 enum { DWELL_PYTHON_DIRECT = 0xffffffff };

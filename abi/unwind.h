@@ -101,9 +101,9 @@ struct dwell_unwind_process {
   __dwell_u64 start_boottime_ns; /* to the clock tick: against reuse of the pid */
   __dwell_u32 first_mapping;
   __dwell_u32 mappings;
-  __dwell_u32 version; /* another for each list that is put in force, never 0 */
-  __dwell_u32 python_layout;   /* how to read its Python frames (abi/python.h); 0: it has none */
-  __dwell_u64 python_runtime;  /* the address of _PyRuntime */
+  __dwell_u32 version;        /* another for each list that is put in force, never 0 */
+  __dwell_u32 python_layout;  /* how to read its Python frames (abi/python.h); 0: it has none */
+  __dwell_u64 python_runtime; /* the address of _PyRuntime */
 };
 
 #define DWELL_UNWIND_ROW(address, rule) (((__dwell_u32)(address)&0xffff) << 16 | (rule))

@@ -162,9 +162,9 @@ struct python_walk {
   __u64 interpreter, state; /* that are looked at next, 0: none */
   __u64 frame;
   __u64 hash;
-  __u64 words[16];   /* of a frame, as read */
-  __u32 native_id;   /* of the thread, as it knows itself */
-  __u32 begins;      /* the next frame is the leaf of an eval call */
+  __u64 words[16]; /* of a frame, as read */
+  __u32 native_id; /* of the thread, as it knows itself */
+  __u32 begins;    /* the next frame is the leaf of an eval call */
   __u32 is_cut;
 };
 

@@ -14,8 +14,8 @@
 #include "unwind.h"
 
 enum {
-  PYTHON_THREADS = 8192,     /* remembered; another takes the place of one that has it */
-  PYTHON_STATES_MAX = 512,   /* thread states and interpreters looked at for one thread */
+  PYTHON_THREADS = 8192,   /* remembered; another takes the place of one that has it */
+  PYTHON_STATES_MAX = 512, /* thread states and interpreters looked at for one thread */
   PYTHON_FRAMES_MAX = 2 * DWELL_MAX_FRAMES, /* shims among them */
   PYTHON_TRIES = 8,          /* then a thread without a state is looked for less and less often */
   PYTHON_TRIES_PAUSE = 1024, /* ... but every so many times */
@@ -101,8 +101,7 @@ static always_inline __u32 keep_python_frame(struct scratch* scratch,
                                              const struct dwell_python_layout* layout) {
   struct python_walk* walk = &scratch->python;
   struct dwell_stack_record* stack = &scratch->python_stack;
-  bool is_entry =
-      ((const __u8*)walk->words)[layout->frame_entry & 127] >= layout->entry_min;
+  bool is_entry = ((const __u8*)walk->words)[layout->frame_entry & 127] >= layout->entry_min;
   walk->frame = walk->words[layout->frame_previous / 8 & 15];
   if (is_entry && layout->entry_is_shim) {
     walk->begins = 1;
@@ -198,7 +197,8 @@ static always_inline void begin_python_walk(struct task_struct* other, struct sc
   stack->count = 0;
 }
 
-/* Sends what is in scratch->python_stack under that id, unless it was sent. 0: user space has it. */
+/* Sends what is in scratch->python_stack under that id, unless it was sent. 0: user space has it.
+ */
 verified_once int send_python(struct scratch* scratch, __u64 id) {
   __u8 sent = STACK_SENT;
   if (!scratch) return -1;
@@ -220,7 +220,8 @@ verified_once int send_python(struct scratch* scratch, __u64 id) {
 
 /*
  * Sends the Python frames that were walked, and that they belong to the user stack `native`.
- * Returns the id of both together; what cannot be sent is left out, and the user stack stands alone.
+ * Returns the id of both together; what cannot be sent is left out, and the user stack stands
+ * alone.
  */
 static always_inline __u64 finish_python(struct scratch* scratch, __u64 native) {
   struct python_walk* walk = &scratch->python;

@@ -43,7 +43,7 @@ static always_inline __u64 remember_stack(struct scratch* scratch, __u64 id, __u
 
 /* The frames of compiled code. */
 static always_inline __u64 take_native_stack(struct task_struct* other, struct thread_state* state,
-                                           struct scratch* scratch, __u64 now) {
+                                             struct scratch* scratch, __u64 now) {
   __u64 hash = mix(mix(config.hash_seed, state->process.pid), state->process.start_boottime_ns);
   hash = mix(hash, state->process.exec_id);
   begin_walk(scratch, hash);

@@ -33,8 +33,9 @@ enum class Resolution : uint8_t {
   kGoPclntab,
   kPlaceholder,  // not an address: "[user stack lost: store full]"
   kJitDump,
+  kPython,  // a code object of CPython
 };
-constexpr Resolution kResolutionLast = Resolution::kJitDump;
+constexpr Resolution kResolutionLast = Resolution::kPython;
 
 enum class FrameKind : uint8_t { kUser, kKernel, kPlaceholder };
 

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "cli/cause.h"
+#include "cli/python_merge.h"
 #include "collect/loss.h"
 #include "profile/profile_builder.h"
 
@@ -225,6 +226,14 @@ class ProfileAssembly {
   uint32_t frame_of(symbolize::LocationId location) {
     if (location < frame_ids_.size() && frame_ids_[location] != 0) return frame_ids_[location] - 1;
     const symbolize::FrameInfo info = symbolizer_.describe(location);
+    const uint32_t id = info.kind == FrameKind::kPlaceholder ? builder_.placeholder(info.function)
+                                                             : add_frame(info);
+    if (location >= frame_ids_.size()) frame_ids_.resize(location + 1);
+    frame_ids_[location] = id + 1;
+    return id;
+  }
+
+  uint32_t add_frame(const symbolize::FrameInfo& info) {
     Frame frame;
     frame.function = builder_.string(info.function);
     if (info.symbol != info.function) frame.symbol = builder_.string(info.symbol);
@@ -233,10 +242,10 @@ class ProfileAssembly {
     frame.offset = info.offset;
     frame.how = info.how;
     frame.kind = info.kind;
-    const uint32_t id = builder_.frame(frame);
-    if (location >= frame_ids_.size()) frame_ids_.resize(location + 1);
-    frame_ids_[location] = id + 1;
-    return id;
+    frame.line = info.line;
+    if (info.how == Resolution::kPython)
+      frame.file = builder_.string(symbolizer_.object(info.object).path);
+    return builder_.frame(frame);
   }
 
   uint32_t module_of(symbolize::ObjectId object) {
@@ -265,6 +274,7 @@ class ProfileAssembly {
       frames.push_back(builder_.placeholder(placeholder_text(id, user)));
       return {};
     }
+    if (stack->native != 0) return append_with_python(id, *stack, frames);
     bool astray = false;
     for (auto at = stack->locations.begin(); at != stack->locations.end() && !astray; ++at) {
       frames.push_back(frame_of(*at));
@@ -274,6 +284,30 @@ class ProfileAssembly {
     Walk walk = stack->walk;
     if (astray) walk.end = WalkEnd::kNoMapping;
     return {stack->complete && !astray, stack->truncated, walk};
+  }
+
+  // A pair of a user stack, which is none itself, and of the Python frames in it.
+  Side append_with_python(uint64_t id, const LocatedStack& pair, std::vector<uint32_t>& frames) {
+    std::vector<uint32_t> native, python;
+    const LocatedStack* of_native = recording_.stacks.find(pair.native);
+    const LocatedStack* of_python = recording_.stacks.find(pair.python);
+    const bool is_nested = of_native != nullptr && of_native->native != 0;
+    const Side side = append(is_nested ? uint64_t{DWELL_STACK_NONE} : pair.native, true, native);
+    PythonStack python_stack;
+    if (of_python != nullptr && of_python->begins.size() == of_python->locations.size()) {
+      for (const symbolize::LocationId location : of_python->locations)
+        python.push_back(frame_of(location));
+      python_stack = {python, of_python->begins, !of_python->truncated};
+    }
+    NativeFrames native_frames = {native, {}, side.complete};
+    const Profile& profile = builder_.so_far();
+    for (const uint32_t frame : native)
+      native_frames.is_eval.push_back(
+          is_eval_function(profile.text(profile.frames[frame].function)));
+    const MergedFrames merged = merge_python(native_frames, python_stack);
+    if (merged.unmatched) unmatched_python_.insert(id);
+    frames.insert(frames.end(), merged.frames.begin(), merged.frames.end());
+    return side;
   }
 
   uint32_t stack_of(const dwell_row_key& key) {
@@ -399,6 +433,8 @@ class ProfileAssembly {
       return missing_in_timeline(cell);
     if (counter == DWELL_LOSS_TIMELINE_LIMIT && recording_.timeline)
       return recording_.timeline->dropped;
+    if (counter == DWELL_COUNT_PYTHON_UNMATCHED) return {unmatched_python_.size(), 0};
+    if (counter == DWELL_LOSS_PYTHON_NAMES) return {recording_.stacks.unread_python(), 0};
     if (counter == DWELL_LOSS_ROWS_FULL) dropped = recording_.totals.dropped_rows();
     if (counter == DWELL_LOSS_THREAD_RECORDS) dropped = recording_.totals.dropped_threads();
     return {cell.count + dropped.count, cell.ns + dropped.ns};
@@ -442,6 +478,7 @@ class ProfileAssembly {
   StackIds stack_ids_;             // by kernel and user stack
   StackIds new_thread_stack_ids_;  // with a frame more
   std::unordered_set<uint64_t> hidden_;
+  std::unordered_set<uint64_t> unmatched_python_;  // pairs
   dwell_counter_cell hidden_in_timeline_ = {};
   std::optional<uint32_t> folded_thread_;
   std::optional<uint32_t> overflow_thread_;

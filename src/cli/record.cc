@@ -134,9 +134,9 @@ std::optional<uint32_t> process_of(uint32_t tid) {
 Status load_unwind_tables(Session& session) {
   const probe::ProbeMaps& maps = session.probe->maps();
   if (maps.unwind_slabs < 0 || !session.options.probe.user_stacks) return {};
-  DWELL_ASSIGN(auto memory,
-               unwind::open_bpf_memory({maps.unwind_processes, maps.unwind_mappings,
-                                        maps.unwind_pages, maps.unwind_rules, maps.unwind_slabs}));
+  DWELL_ASSIGN(auto memory, unwind::open_bpf_memory({maps.unwind_processes, maps.unwind_mappings,
+                                                     maps.unwind_pages, maps.unwind_rules,
+                                                     maps.unwind_slabs, maps.python_layouts}));
   session.unwinding.emplace(std::move(memory));
   symbolize::Symbolizer& symbolizer = *session.symbolizer;
   symbolizer.load_unwind_tables(*session.unwinding);
@@ -154,7 +154,8 @@ Status load_unwind_tables(Session& session) {
 // Stacks that tell of mappings which the tables do not know.
 void report_doubts(Session& session) {
   for (const collect::RawStack& stack : session.batch.stacks)
-    if (stack.end == DWELL_WALK_NO_MAPPING || stack.end == DWELL_WALK_NO_TABLES)
+    if (stack.flags & DWELL_STACK_USER &&
+        (stack.end == DWELL_WALK_NO_MAPPING || stack.end == DWELL_WALK_NO_TABLES))
       session.symbolizer->doubt_unwinding(stack.process.pid);
 }
 
@@ -375,6 +376,7 @@ Result<RecordOutcome> run_record(const RecordOptions& options) {
   DWELL_TRY(start_probe(session));
   symbolize::Options naming;
   naming.demangle = options.demangle;
+  naming.python = options.python;
   naming.unwind_cache = symbolize::default_cache_folder();
   naming.hurried = stop_requested;
   DWELL_ASSIGN(session.symbolizer, symbolize::Symbolizer::create(naming));

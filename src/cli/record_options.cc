@@ -189,6 +189,7 @@ std::vector<std::string> RecordOptions::effective() const {
                                                ? "user,kernel"
                                            : probe.user_threads ? "user"
                                                                 : "kernel"));
+  if (!python) list.push_back("python=no");
   list.push_back(fmt::format("rows={}", probe.rows));
   list.push_back(fmt::format("stacks={}", probe.stacks));
   if (probe.timeline_min_ns) {
@@ -217,6 +218,7 @@ void add_choice_options(CLI::App& command, RecordWords& words) {
       ->expected(0, 1)
       ->option_text("[=MIN]");
   command.add_flag("--no-user-stacks", words.no_user_stacks, "Do not take user stacks");
+  command.add_flag("--no-python", words.no_python, "Do not take the frames of Python programs");
   command.add_flag("--no-kernel-stacks", words.no_kernel_stacks, "Do not take kernel stacks");
   command.add_flag("--preempt-stacks", words.preempt_stacks,
                    "Take kernel stacks of preempted threads too");
@@ -277,6 +279,7 @@ Result<RecordOptions> check(const RecordWords& words) {
   options.output = words.output;
   options.quiet = words.quiet;
   options.demangle = !words.no_demangle;
+  options.python = !words.no_python;
   DWELL_TRY(check_targets(words, options));
   DWELL_TRY(check_times(words, options));
   probe::ProbeOptions& probe = options.probe;

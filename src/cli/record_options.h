@@ -22,6 +22,7 @@ struct RecordOptions {
   probe::ProbeOptions probe;
   collect::TimelineLimits timeline;  // in force if probe.timeline_min_ns is set
   bool demangle = true;
+  bool python = true;  // frames of CPython's interpreter
   bool quiet = false;
 
   std::string target_text() const;             // "-p 12,34"
@@ -33,7 +34,7 @@ struct RecordWords {
   std::vector<std::string> pids, tids, classes, states, command;
   bool all = false, user_threads = false, kernel_threads = false, no_follow = false, follow = false;
   bool no_user_stacks = false, no_kernel_stacks = false, preempt_stacks = false,
-       no_demangle = false, quiet = false, raw = false;
+       no_demangle = false, no_python = false, quiet = false, raw = false;
   std::string duration, min, max, output = "dwell.dwell";
   std::optional<std::string> timeline;
   std::string rows, stacks, stack_ring, thread_ring, timeline_ring, timeline_intervals, unwind_rows;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "abi/python.h"
+
 namespace dwell::cli {
 
 ProcessKey process_key(const dwell_process_key& raw) {
@@ -32,6 +34,26 @@ void RecordedStacks::add(const collect::RawStack& raw, symbolize::Symbolizer& sy
   LocatedStack& stack = at->second;
   stack.complete = raw.flags & DWELL_STACK_COMPLETE;
   stack.truncated = raw.flags & DWELL_STACK_TRUNCATED;
+  if (raw.flags & DWELL_STACK_PYTHON) {
+    locate_python(raw, symbolizer, stack);
+  } else if (raw.flags & DWELL_STACK_PAIR) {
+    if (raw.ips.size() < 2) return;
+    stack.native = raw.ips[0];
+    stack.python = raw.ips[1];
+  } else {
+    locate(raw, symbolizer, stack);
+  }
+}
+
+void RecordedStacks::locate_python(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer,
+                                   LocatedStack& stack) {
+  stack.locations = symbolizer.locate_python(process_key(raw.process), raw.end, raw.ips,
+                                             raw.first_seen_ns, unread_python_);
+  for (const uint64_t word : raw.ips) stack.begins.push_back(DWELL_PYTHON_BEGINS(word));
+}
+
+void RecordedStacks::locate(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer,
+                            LocatedStack& stack) {
   stack.locations.reserve(raw.ips.size());
   const ProcessKey process = process_key(raw.process);
   const bool is_kernel = raw.flags & DWELL_STACK_KERNEL;

@@ -18,7 +18,10 @@ struct LocatedStack {
   std::vector<symbolize::LocationId> locations;  // leaf first
   bool complete = false;
   bool truncated = false;
-  Walk walk;  // of user stacks
+  Walk walk;                    // of user stacks
+  std::vector<uint8_t> begins;  // of Python stacks, per location: 1 if an eval call's leaf
+  // Of a pair: the user stack, and the Python frames in it. 0: it is none.
+  uint64_t native = 0, python = 0;
 };
 
 class RecordedStacks {
@@ -36,12 +39,18 @@ class RecordedStacks {
   void finish(symbolize::Symbolizer& symbolizer);
   const LocatedStack* find(uint64_t hash) const;  // null: it was never received
   size_t size() const { return stacks_.size(); }
+  uint64_t unread_python() const { return unread_python_; }  // frames without a name
 
  private:
+  void locate(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer, LocatedStack& stack);
+  void locate_python(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer,
+                     LocatedStack& stack);
+
   std::unordered_map<uint64_t, LocatedStack> stacks_;
   std::unordered_map<uint64_t, std::vector<uint64_t>> scheduler_frames_;  // by stack, leaf first
   std::unordered_map<uint64_t, std::vector<uint8_t>> calls_;  // the bytes before a walked address
   probe::SchedulerCode scheduler_;
+  uint64_t unread_python_ = 0;
 };
 
 ProcessKey process_key(const dwell_process_key& raw);

@@ -69,7 +69,7 @@ class SourceLines {
   }
   bool is_wanted(uint32_t frame) const {
     const Frame& f = profile_.frames[frame];
-    const bool in_file = f.kind == FrameKind::kUser && has_file(profile_.modules[f.module].kind);
+    const bool in_file = is_walked(f) && has_file(profile_.modules[f.module].kind);
     return in_file && (options_.lines || options_.inlined || f.how == Resolution::kNone);
   }
   uint64_t address_of(const Place& place) const {
@@ -83,7 +83,7 @@ class SourceLines {
   void each_place(const Stack& stack, Use use) const {
     bool is_leaf = true;
     for (const uint32_t frame : stack.frames) {
-      const bool user = profile_.frames[frame].kind == FrameKind::kUser;
+      const bool user = is_walked(profile_.frames[frame]);
       use(Place{frame, user && !is_leaf});
       if (user) is_leaf = false;
     }

@@ -97,6 +97,22 @@ constexpr std::array kMeanings = {
                    false},
     CounterMeaning{DWELL_LOSS_WALK_MISMATCH, "stack_walk_mismatch",
                    "of such walks those that were done, and came to another stack", true, false},
+    CounterMeaning{DWELL_COUNT_PYTHON, "python_stacks",
+                   "waits under whose user stack Python frames were read", false, false},
+    CounterMeaning{DWELL_COUNT_PYTHON_NO_THREAD, "python_no_thread",
+                   "waits in Python processes of threads that Python does not know", false, false},
+    CounterMeaning{DWELL_COUNT_PYTHON_CUT, "python_cut",
+                   "waits of whose Python frames those at the root are missing: deeper than 127, "
+                   "or in a page that is not in memory",
+                   false, false},
+    CounterMeaning{DWELL_COUNT_PYTHON_UNMATCHED, "python_unmatched",
+                   "stacks whose calls of the interpreter are not as many as those of the Python "
+                   "frames: these may stand under the wrong one",
+                   false, false},
+    CounterMeaning{DWELL_LOSS_PYTHON_NAMES, "python_names",
+                   "Python frames whose function could not be read: its process had ended, or the "
+                   "function was gone",
+                   true, false},
     walk_end(
         DWELL_WALK_ROOT, "walk_root",
         "user stack walks that reached a root frame: the unwind data says that there is no caller"),

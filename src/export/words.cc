@@ -19,7 +19,7 @@ constexpr std::array kModuleKinds = {"unknown",   "file", "deleted", "memfd",   
                                      "anonymous", "jit",  "kernel",  "kernel-module", "bpf"};
 constexpr std::array kResolutions = {"none",       "symtab",      "dynsym",   "minidebuginfo",
                                      "debug-file", "perf-map",    "kallsyms", "plt",
-                                     "gopclntab",  "placeholder", "jitdump"};
+                                     "gopclntab",  "placeholder", "jitdump",  "python"};
 constexpr std::array kFrameKinds = {"user", "kernel", "placeholder"};
 constexpr std::array kThreadEnds = {"alive", "exited", "executed", "renamed"};
 constexpr std::array kViews = {"off_cpu", "blocked", "run_queue"};

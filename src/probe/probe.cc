@@ -201,6 +201,7 @@ Status Probe::Impl::load(Build build, LoadLog& log) {
   maps.unwind_pages = object->map_fd("unwind_pages");
   maps.unwind_rules = object->map_fd("unwind_rules");
   maps.unwind_slabs = object->map_fd("unwind_slabs");
+  maps.python_layouts = object->map_fd("python_layouts");
   return {};
 }
 

@@ -70,6 +70,7 @@ struct ProbeMaps {
   int unwind_pages = -1;
   int unwind_rules = -1;
   int unwind_slabs = -1;
+  int python_layouts = -1;  // of bpf/python.h
 };
 
 class Probe {

@@ -151,8 +151,11 @@ Status DocumentReader::read_modules() {
 
 Status DocumentReader::read_frames() {
   const file::Frames& f = in_.frames();
+  const bool has_lines = f.line_size() > 0;
   if (!same_length(kFramesMax, f.function(), f.symbol(), f.module(), f.address(), f.offset(),
-                   f.how(), f.kind()))
+                   f.how(), f.kind()) ||
+      !same_length(kFramesMax, f.line(), f.file()) ||
+      (has_lines && f.line_size() != f.function_size()))
     return damaged("the columns of the frames differ in length or are too long");
   out_.frames.reserve(static_cast<size_t>(f.function_size()));
   for (int i = 0; i < f.function_size(); ++i) {
@@ -160,8 +163,10 @@ Status DocumentReader::read_frames() {
                 .symbol = f.symbol(i),
                 .module = f.module(i),
                 .address = f.address(i),
-                .offset = f.offset(i)};
-    if (!is_string(frame.function) || !is_string(frame.symbol) ||
+                .offset = f.offset(i),
+                .line = has_lines ? f.line(i) : 0,
+                .file = has_lines ? f.file(i) : 0};
+    if (!is_string(frame.function) || !is_string(frame.symbol) || !is_string(frame.file) ||
         frame.module >= out_.modules.size() || !to_enum(f.how(i), kResolutionLast, frame.how) ||
         !to_enum(f.kind(i), FrameKind::kPlaceholder, frame.kind))
       return damaged(fmt::format("frame {}", i));

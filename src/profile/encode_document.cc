@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <google/protobuf/arena.h>
 
+#include <algorithm>
+
 #include "profile/document.h"
 #include "profile/dwell_file.h"
 #include "profile/dwell_profile.pb.h"
@@ -39,6 +41,12 @@ void put_frames(const Profile& profile, file::Document& out) {
     columns.add_offset(frame.offset);
     columns.add_how(static_cast<uint32_t>(frame.how));
     columns.add_kind(static_cast<uint32_t>(frame.kind));
+  }
+  const auto is_python = [](const Frame& frame) { return frame.how == Resolution::kPython; };
+  if (std::ranges::none_of(profile.frames, is_python)) return;
+  for (const Frame& frame : profile.frames) {
+    columns.add_line(is_python(frame) ? frame.line : 0);
+    columns.add_file(is_python(frame) ? frame.file : 0);
   }
 }
 

@@ -40,10 +40,11 @@ struct Frame {
   uint64_t offset = 0;  // of the address in the function, bytes
   Resolution how = Resolution::kNone;
   FrameKind kind = FrameKind::kUser;
-  // Only where `dwell report` looked them up (src/cli/source_lines.h): no file holds them.
   bool inlined = false;  // the compiler put the function into its caller, the next frame
-  uint32_t line = 0;     // 0: unknown
-  StringId file = 0;     // path of the source as the compiler noted it
+  // Of Python functions; of others only where `dwell report` looked them up
+  // (src/cli/source_lines.h), like `inlined`: no file holds those.
+  uint32_t line = 0;  // 0: unknown
+  StringId file = 0;  // path of the source as the compiler noted it
 };
 
 // Why the walk of a user stack went no further (docs/losses.md, walk_*). Behind the first the order
@@ -69,9 +70,10 @@ constexpr size_t kWalkEndCount = 15;
 const char* walk_end_name(WalkEnd end);  // "root", "no-mapping", ... stable
 inline bool is_root(WalkEnd end) { return end >= WalkEnd::kRoot && end <= WalkEnd::kRootPointer; }
 
-// A user frame that the walk itself came to: inlined functions were found in it afterwards.
+// A user frame that the walk itself came to: inlined functions were found in it afterwards, and
+// Python's frames beside it.
 inline bool is_walked(const Frame& frame) {
-  return frame.kind == FrameKind::kUser && !frame.inlined;
+  return frame.kind == FrameKind::kUser && !frame.inlined && frame.how != Resolution::kPython;
 }
 
 // How the user part of a stack was walked.

@@ -17,6 +17,8 @@ struct Location {
   FrameKind kind = FrameKind::kUser;
   uint64_t address = 0;
   uint32_t remembered = 0;  // kernel: the name it had when it was located
+  // Python: `remembered` is the function, and `address` the line.
+  bool is_python = false;
 
   bool operator==(const Location&) const = default;
   // A return address may be the first byte of the next function: the call lies before it.

@@ -150,6 +150,12 @@ std::function<Result<unwind::Table>()> ObjectTable::unwind_task(ObjectId object)
   };
 }
 
+Fd ObjectTable::duplicate_file(ObjectId object) {
+  const Entry& entry = entries_[object];
+  if (!entry.is_file || (!entry.fd && !reopen(object))) return Fd();
+  return Fd(fcntl(entry.fd.get(), F_DUPFD_CLOEXEC, 0));
+}
+
 bool ObjectTable::is_addressed_by_ip(ObjectId object) const {
   const Entry& entry = entries_[object];
   const ModuleKind kind = entry.info.kind;

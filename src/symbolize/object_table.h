@@ -56,6 +56,8 @@ class ObjectTable {
   // Compiles the unwind data of the object; owns all it needs, may run on another thread. Null if
   // there is no file to read.
   std::function<Result<unwind::Table>()> unwind_task(ObjectId object);
+  // Another descriptor of its file; none if there is no file to read.
+  Fd duplicate_file(ObjectId object);
 
   // A name of this address will be asked for. A table is read for the addresses that are wanted by
   // then; the whole of it if there are none, or if more are wanted again and again.

@@ -17,6 +17,8 @@
 #include "symbolize/object_finder.h"
 #include "symbolize/object_table.h"
 #include "symbolize/process_maps.h"
+#include "symbolize/python_frames.h"
+#include "symbolize/python_programs.h"
 #include "symbolize/table_loader.h"
 
 namespace dwell::symbolize {
@@ -31,7 +33,9 @@ class SystemSymbolizer final : public Symbolizer {
         maps_(roots_, worker_),
         finder_(objects_, roots_, worker_),
         jit_(objects_, roots_, worker_, options_),
-        kernel_(objects_, options.kernel) {
+        kernel_(objects_, options.kernel),
+        python_programs_(objects_, worker_),
+        python_frames_(worker_) {
     if (options.follow_mappings) follow_mappings();
   }
 
@@ -39,10 +43,14 @@ class SystemSymbolizer final : public Symbolizer {
   LocationId locate_user(const ProcessKey& process, uint64_t ip, bool return_address,
                          uint64_t time_ns) override;
   LocationId locate_kernel(uint64_t ip, bool return_address) override;
+  std::vector<LocationId> locate_python(const ProcessKey& process, uint32_t layout,
+                                        std::span<const uint64_t> words, uint64_t time_ns,
+                                        uint64_t& unread) override;
   void notice_process(const ProcessKey& process) override;
   ProcessInfo process_info(const ProcessKey& process) const override;
   void load_unwind_tables(unwind::LoadedTables& tables) override {
-    unwinding_.emplace(tables, objects_, finder_, maps_, roots_);
+    unwinding_.emplace(tables, objects_, finder_, maps_, roots_,
+                       options_.python ? &python_programs_ : nullptr);
     wake_by(unwinding_->compiled_fd());
   }
   int events_fd() const override { return wakes_.get(); }
@@ -79,6 +87,7 @@ class SystemSymbolizer final : public Symbolizer {
   void set_name(std::string_view symbol, uint64_t start, Resolution how, FrameInfo& frame);
   LocationId intern(const Location& location);
   void name_user(const Location& location, FrameInfo& frame);
+  void name_python(const Location& location, FrameInfo& frame) const;
 
   const Options options_;
   FileWorker worker_;
@@ -88,6 +97,8 @@ class SystemSymbolizer final : public Symbolizer {
   ObjectFinder finder_;
   JitMaps jit_;
   KernelTable kernel_;
+  PythonPrograms python_programs_;
+  PythonFrames python_frames_;
   std::optional<TableLoader> unwinding_;
   std::optional<MappingEvents> events_;
   Fd wakes_;               // epoll of what poll() takes in
@@ -177,7 +188,7 @@ LocationId SystemSymbolizer::intern(const Location& location) {
   const auto [id, is_new] = locations_.intern(location);
   if (is_new) {
     counted_.push_back(false);
-    if (location.kind == FrameKind::kUser)
+    if (location.kind == FrameKind::kUser && !location.is_python)
       objects_.want(location.object, location.lookup_address());
   }
   return id;
@@ -223,6 +234,28 @@ LocationId SystemSymbolizer::locate_kernel(uint64_t ip, bool return_address) {
   return intern({place.object, return_address, FrameKind::kKernel, ip, place.remembered});
 }
 
+std::vector<LocationId> SystemSymbolizer::locate_python(const ProcessKey& process, uint32_t layout,
+                                                        std::span<const uint64_t> words,
+                                                        uint64_t time_ns, uint64_t& unread) {
+  std::vector<LocationId> locations;
+  const python::ObjectOffsets* offsets = python_programs_.offsets(layout);
+  std::vector<PythonFrames::Position> positions(words.size());
+  if (offsets != nullptr) {
+    const auto live = maps_.live(process, maps_.image(process, time_ns));
+    positions = python_frames_.locate(process, live ? &*live : nullptr, *offsets, words);
+  }
+  for (const auto& [function, line] : positions) {
+    const bool is_read = function != PythonFrames::kUnread;
+    unread += is_read ? 0 : 1;
+    const ObjectId object =
+        is_read ? objects_.add_named(python_frames_.function(function).filename, ModuleKind::kFile)
+                : 0;
+    const FrameKind kind = is_read ? FrameKind::kUser : FrameKind::kPlaceholder;
+    locations.push_back(intern({object, false, kind, line, function, true}));
+  }
+  return locations;
+}
+
 void SystemSymbolizer::notice_process(const ProcessKey& process) {
   // Without events the key itself is all that tells of an exec.
   Image& image = events_ ? maps_.likely_image(process) : maps_.image(process, monotonic_now_ns());
@@ -257,6 +290,16 @@ void SystemSymbolizer::name_user(const Location& location, FrameInfo& frame) {
   if (match) set_name(match->name, match->address, match->how, frame);
 }
 
+void SystemSymbolizer::name_python(const Location& location, FrameInfo& frame) const {
+  frame.address = 0;
+  frame.how = Resolution::kPlaceholder;
+  frame.function = "[Python function not read]";
+  if (location.kind == FrameKind::kPlaceholder) return;
+  frame.how = Resolution::kPython;
+  frame.function = python_frames_.function(location.remembered).name;
+  frame.line = static_cast<uint32_t>(location.address);
+}
+
 FrameInfo SystemSymbolizer::describe(LocationId id) {
   const Location location = locations_[id];
   FrameInfo frame;
@@ -265,6 +308,8 @@ FrameInfo SystemSymbolizer::describe(LocationId id) {
   frame.kind = location.kind;
   if (location.kind == FrameKind::kKernel) {
     kernel_.name(location.address, location.return_address, location.remembered, frame);
+  } else if (location.is_python) {
+    name_python(location, frame);
   } else {
     name_user(location, frame);
   }
@@ -288,6 +333,7 @@ std::vector<Unresolved> SystemSymbolizer::unresolved() const {
 
 std::vector<std::string> SystemSymbolizer::warnings() const {
   std::vector<std::string> all = kernel_.warnings();
+  std::ranges::copy(python_programs_.warnings(), std::back_inserter(all));
   if (!no_events_.empty()) all.push_back(no_events_);
   if (worker_.stuck() > 0)
     all.push_back(

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct FrameInfo {
   uint64_t offset = 0;   // from the start of the function
   Resolution how = Resolution::kNone;
   FrameKind kind = FrameKind::kUser;
+  uint32_t line = 0;  // of Python functions, in the file that `object` names; 0: unknown
 };
 
 // Frames of one object that got no name, with the reason and the one remedy.
@@ -55,6 +57,7 @@ struct ProcessInfo {
 struct Options {
   bool kernel = true;  // read /proc/kallsyms
   bool demangle = true;
+  bool python = true;  // the frames of CPython's interpreter
   bool follow_mappings =
       true;  // mmap, exec, exit through perf events (needs privilege), else /proc only
   std::string perf_map_dir;  // besides the target's /tmp
@@ -81,6 +84,14 @@ class Symbolizer {
   virtual LocationId locate_user(const ProcessKey& process, uint64_t ip, bool return_address,
                                  uint64_t time_ns) = 0;
   virtual LocationId locate_kernel(uint64_t ip, bool return_address) = 0;
+  // Python frames (abi/python.h), read while the process lives; `layout` as the probe says it.
+  // Where the function could not be read stands a placeholder: `unread` counts them.
+  virtual std::vector<LocationId> locate_python(const ProcessKey&, uint32_t /*layout*/,
+                                                std::span<const uint64_t> words,
+                                                uint64_t /*time_ns*/, uint64_t& unread) {
+    unread += words.size();
+    return std::vector<LocationId>(words.size());
+  }
 
   // Called as soon as a process is seen, so that its maps and names are read while it lives.
   virtual void notice_process(const ProcessKey& process) = 0;

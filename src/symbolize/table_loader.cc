@@ -105,7 +105,7 @@ const TableLoader::FileTable& TableLoader::table_of(ObjectId object) {
 }
 
 unwind::ProcessMapping TableLoader::describe(Image& image, Mapping& mapping,
-                                             const LiveProcess& live, bool& lacks_table) {
+                                             const LiveProcess& live, ListFacts& facts) {
   unwind::ProcessMapping described{mapping.start, mapping.end, 0, unwind::kNoTable};
   const bool is_vdso = mapping.backing->path == "[vdso]";
   if (is_anonymous(*mapping.backing) && !is_vdso) return described;
@@ -113,7 +113,9 @@ unwind::ProcessMapping TableLoader::describe(Image& image, Mapping& mapping,
   const auto bias = objects_.bias(object, mapping.start, mapping.page_offset);
   if (!bias) return described;
   const FileTable& file = table_of(object);
-  lacks_table = lacks_table || file.state != FileTable::State::kReady;
+  facts.lacks_tables = facts.lacks_tables || file.state != FileTable::State::kReady;
+  if (python_ != nullptr && facts.python.layout == 0)
+    facts.python = python_->place(object, *bias, tables_);
   described.bias = *bias;
   described.table = file.id;
   return described;
@@ -128,12 +130,13 @@ void TableLoader::write_list(uint32_t pid, uint64_t now_ns) {
   Image& image = maps_.running_image(*live);
   image.root = roots_.of(*live);
   std::vector<unwind::ProcessMapping> mappings;
-  bool lacks_tables = false;
+  ListFacts facts;
   for (Mapping& mapping : image.mappings->live())
-    mappings.push_back(describe(image, mapping, *live, lacks_tables));
-  known->second.lacks_tables = lacks_tables;
+    mappings.push_back(describe(image, mapping, *live, facts));
+  known->second.lacks_tables = facts.lacks_tables;
   // What did not fit is counted there, and said in the end.
-  if (tables_.set_process(pid, live->start_ticks() * kNsPerTick, mappings, now_ns)) wrote_ = true;
+  if (tables_.set_process(pid, live->start_ticks() * kNsPerTick, mappings, now_ns, facts.python))
+    wrote_ = true;
 }
 
 void TableLoader::forget_ended(uint64_t now_ns) {

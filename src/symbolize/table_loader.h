@@ -16,6 +16,7 @@
 #include "symbolize/object_finder.h"
 #include "symbolize/object_table.h"
 #include "symbolize/process_maps.h"
+#include "symbolize/python_programs.h"
 #include "symbolize/table_compiler.h"
 #include "unwind/loaded_tables.h"
 
@@ -30,9 +31,15 @@ class TableLoader {
   static constexpr int kRefreshDoublingsMax = 7;
   static constexpr uint64_t kDropPauseNs = 1'000'000'000;  // between two looks for idle tables
 
+  // `python`: null if nobody wants Python frames.
   TableLoader(unwind::LoadedTables& tables, ObjectTable& objects, ObjectFinder& finder,
-              ProcessMaps& maps, Roots& roots)
-      : tables_(tables), objects_(objects), finder_(finder), maps_(maps), roots_(roots) {}
+              ProcessMaps& maps, Roots& roots, PythonPrograms* python = nullptr)
+      : tables_(tables),
+        objects_(objects),
+        finder_(finder),
+        maps_(maps),
+        roots_(roots),
+        python_(python) {}
 
   // From now on the process has tables; `all`: every process, the running ones first.
   void want(uint32_t pid);
@@ -70,8 +77,13 @@ class TableLoader {
   void take_compiled(uint64_t now_ns);
   void drop_idle(uint64_t now_ns);
   void write_list(uint32_t pid, uint64_t now_ns);
+  // What a list under way says beside its mappings.
+  struct ListFacts {
+    bool lacks_tables = false;
+    unwind::PythonPlace python;
+  };
   unwind::ProcessMapping describe(Image& image, Mapping& mapping, const LiveProcess& live,
-                                  bool& lacks_table);
+                                  ListFacts& facts);
   const FileTable& table_of(ObjectId object);
   void forget_ended(uint64_t now_ns);
 
@@ -80,6 +92,7 @@ class TableLoader {
   ObjectFinder& finder_;
   ProcessMaps& maps_;
   Roots& roots_;
+  PythonPrograms* python_;
   TableCompiler compiler_;
   bool all_ = false;
   bool wrote_ = false;

@@ -34,6 +34,11 @@ class FakeTableMemory final : public TableMemory {
     return {};
   }
   void forget_process(uint32_t pid) override { processes_.erase(pid); }
+  Status set_python_layout(uint32_t number, const dwell_python_layout& layout) override {
+    if (number >= DWELL_PYTHON_LAYOUTS) return runtime_error("E2BIG");
+    python_layouts_[number] = layout;
+    return {};
+  }
   uint64_t slab_bytes() const override { return 0; }
 
   const dwell_unwind_rule* find(uint32_t pid, uint64_t ip) const {
@@ -49,6 +54,11 @@ class FakeTableMemory final : public TableMemory {
   }
   void fork(uint32_t parent, uint32_t child) { processes_[child] = processes_.at(parent); }
   size_t processes() const { return processes_.size(); }
+  const dwell_unwind_process* process(uint32_t pid) const {
+    const auto found = processes_.find(pid);
+    return found == processes_.end() ? nullptr : &found->second;
+  }
+  const std::map<uint32_t, dwell_python_layout>& python_layouts() const { return python_layouts_; }
 
  private:
   const dwell_unwind_rule* find_in(const dwell_unwind_page& page, uint64_t offset) const {
@@ -67,6 +77,7 @@ class FakeTableMemory final : public TableMemory {
   std::vector<dwell_unwind_mapping> mappings_;
   std::vector<std::vector<dwell_unwind_row>> slabs_;
   std::map<uint32_t, dwell_unwind_process> processes_;
+  std::map<uint32_t, dwell_python_layout> python_layouts_;
 };
 
 }  // namespace dwell::unwind

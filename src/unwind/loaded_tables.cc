@@ -146,7 +146,8 @@ void LoadedTables::release(uint32_t pid, uint64_t now_ns) {
 }
 
 Status LoadedTables::set_process(uint32_t pid, uint64_t start_boottime_ns,
-                                 std::span<const ProcessMapping> mappings, uint64_t now_ns) {
+                                 std::span<const ProcessMapping> mappings, uint64_t now_ns,
+                                 const PythonPlace& python) {
   const bool too_many = mappings.size() > kMappingsOfProcessMax;
   if (too_many) ++refused_lists_;
   if (mappings.empty() || too_many) {
@@ -168,8 +169,8 @@ Status LoadedTables::set_process(uint32_t pid, uint64_t start_boottime_ns,
     kernel[i].first_page = table.pages.first;
     kernel[i].pages = table.pages.count;
   }
-  const Status set =
-      memory_->set_process(pid, {start_boottime_ns, place->first, place->count, ++version_, 0});
+  const Status set = memory_->set_process(pid, {start_boottime_ns, place->first, place->count,
+                                                ++version_, python.layout, python.runtime});
   if (!set) {
     ++refused_lists_;
     failure_ = set.error().message;

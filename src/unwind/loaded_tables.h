@@ -34,6 +34,12 @@ struct ProcessMapping {
   TableId table = kNoTable;  // kNoTable: only frame pointers
 };
 
+// Where a process keeps its CPython interpreter, and how to read it (abi/python.h).
+struct PythonPlace {
+  uint32_t layout = 0;   // 0: it has none
+  uint64_t runtime = 0;  // address of _PyRuntime
+};
+
 class LoadedTables {
  public:
   static constexpr uint64_t kReuseAfterNs = Places::kReuseAfterNs;
@@ -50,7 +56,12 @@ class LoadedTables {
   std::vector<TableId> drop_idle(uint64_t now_ns);
   // `mappings` ascend. What the process had before is replaced.
   Status set_process(uint32_t pid, uint64_t start_boottime_ns,
-                     std::span<const ProcessMapping> mappings, uint64_t now_ns);
+                     std::span<const ProcessMapping> mappings, uint64_t now_ns,
+                     const PythonPlace& python = {});
+  // Before the first process that names it.
+  Status set_python_layout(uint32_t number, const dwell_python_layout& layout) {
+    return memory_->set_python_layout(number, layout);
+  }
   // A forked child uses its parent's list, as the probe has already arranged.
   void share(uint32_t parent_pid, uint32_t pid);
   // After an exec or an exit.

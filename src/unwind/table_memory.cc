@@ -101,6 +101,11 @@ class BpfMemory final : public TableMemory {
     return {};
   }
   void forget_process(uint32_t pid) override { bpf_map_delete_elem(maps_.processes, &pid); }
+  Status set_python_layout(uint32_t number, const dwell_python_layout& layout) override {
+    if (bpf_map_update_elem(maps_.python_layouts, &number, &layout, BPF_ANY) != 0)
+      return errno_error(errno, "cannot tell the probe how to read Python frames");
+    return {};
+  }
 
  private:
   const UnwindMaps maps_;

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-LAYERS = ["abi", "base", "ring", "event_array", "runtime", "probe", "collect", "unwind", "symbolize",
+LAYERS = ["abi", "base", "ring", "event_array", "runtime", "probe", "collect", "unwind", "python", "symbolize",
           "profile", "export", "cli"]
 ONLY = {"export": {"profile", "base"}, "abi": set(), "base": set()}
 # Headers through which a syscall could reach ring/, which is memory only.
