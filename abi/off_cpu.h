@@ -314,7 +314,7 @@ enum dwell_counter {
   DWELL_COUNT_PYTHON_NO_THREAD,  /* waits in Python processes of threads without a thread state */
   DWELL_COUNT_PYTHON_CUT,        /* of DWELL_COUNT_PYTHON: frames at the root are missing */
   DWELL_COUNT_PYTHON_UNMATCHED,  /* stacks whose eval calls are not those of the Python frames */
-  DWELL_LOSS_PYTHON_NAMES,       /* Python frames whose code object could not be read */
+  DWELL_COUNT_PYTHON_NAMES,      /* Python frames whose code object could not be read */
   DWELL_COUNT_WALK_END,          /* user walks by dwell_walk_end: one counter each from here */
   DWELL_COUNTER_COUNT = DWELL_COUNT_WALK_END + DWELL_WALK_END_COUNT,
 };

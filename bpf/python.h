@@ -31,6 +31,15 @@ struct {
   __type(value, struct dwell_python_layout);
 } python_layouts SEC(".maps");
 
+/*
+ * struct dwell_stack_record of Python frames and of pairs. A ring of its own, so that these alone
+ * wake user space: it has to read the code objects before the process ends.
+ */
+struct {
+  __uint(type, BPF_MAP_TYPE_RINGBUF);
+  __uint(max_entries, 1);
+} python_stacks SEC(".maps");
+
 /* Two CPUs may write one at a time: whatever comes of it is checked before it is used. */
 struct python_thread {
   __u64 thread; /* thread_state.thread of whose it is */
@@ -212,7 +221,7 @@ verified_once int send_python(struct scratch* scratch, __u64 id) {
   struct dwell_stack_record* record = &scratch->python_stack;
   record->hash = id;
   __u32 bytes = DWELL_STACK_RECORD_HEADER_BYTES + (record->count & DWELL_MAX_FRAMES) * 8;
-  if (bpf_ringbuf_output(&stacks, record, bytes, BPF_RB_NO_WAKEUP) == 0) return 0;
+  if (bpf_ringbuf_output(&python_stacks, record, bytes, BPF_RB_FORCE_WAKEUP) == 0) return 0;
   bpf_map_delete_elem(&known_stacks, &id); /* to be sent at the next sight */
   count(DWELL_COUNT_STACK_RING_FULL, 0);
   return -1;

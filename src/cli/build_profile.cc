@@ -434,7 +434,7 @@ class ProfileAssembly {
     if (counter == DWELL_LOSS_TIMELINE_LIMIT && recording_.timeline)
       return recording_.timeline->dropped;
     if (counter == DWELL_COUNT_PYTHON_UNMATCHED) return {unmatched_python_.size(), 0};
-    if (counter == DWELL_LOSS_PYTHON_NAMES) return {recording_.stacks.unread_python(), 0};
+    if (counter == DWELL_COUNT_PYTHON_NAMES) return {recording_.stacks.unread_python(), 0};
     if (counter == DWELL_LOSS_ROWS_FULL) dropped = recording_.totals.dropped_rows();
     if (counter == DWELL_LOSS_THREAD_RECORDS) dropped = recording_.totals.dropped_threads();
     return {cell.count + dropped.count, cell.ns + dropped.ns};

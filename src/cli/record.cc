@@ -185,6 +185,12 @@ void locate_waiting(Session& session, size_t count) {
   }
 }
 
+// Python's come first: a code object may be gone in a moment, what other frames lie in may not.
+void locate_python(Session& session) {
+  for (const collect::RawStack& stack : session.batch.stacks)
+    if (stack.flags & DWELL_STACK_PYTHON) session.recording.stacks.add(stack, *session.symbolizer);
+}
+
 // Takes what the probe has sent, and locates new stacks while their processes live.
 Status absorb(Session& session, bool swap_epoch) {
   collect::Batch& batch = session.batch;
@@ -197,6 +203,7 @@ Status absorb(Session& session, bool swap_epoch) {
   }
   report_doubts(session);
   session.symbolizer->poll();
+  locate_python(session);
   if (session.symbolizer->unwinding_changed()) DWELL_TRY(session.probe->rewalk_stacks());
   std::ranges::move(batch.stacks, std::back_inserter(session.waiting));
   locate_waiting(session, kStacksPerRound);
@@ -242,14 +249,17 @@ bool targets_have_ended(Session& session) {
   return true;
 }
 
-// Until the command has ended, a process has mapped something, the timeline wants to be read, or
-// the time is over.
+// Until the command has ended, a process has mapped something or waits under new Python frames, the
+// timeline wants to be read, or the time is over.
 void wait_for_work(const Session& session, uint64_t absorbed_ns, int wait_ms) {
   const int exit_fd = session.command ? session.command->exit_fd() : -1;
   const int timeline_fd = session.timeline ? session.timeline->fd() : -1;
-  pollfd work[] = {
-      {exit_fd, POLLIN, 0}, {session.symbolizer->events_fd(), POLLIN, 0}, {timeline_fd, POLLIN, 0}};
-  if (poll(work, std::size(work), wait_ms) <= 0 || work[1].revents == 0) return;
+  pollfd work[] = {{exit_fd, POLLIN, 0},
+                   {session.symbolizer->events_fd(), POLLIN, 0},
+                   {session.probe->maps().python_stacks, POLLIN, 0},
+                   {timeline_fd, POLLIN, 0}};
+  const int ready = poll(work, std::size(work), wait_ms);
+  if (ready <= 0 || (work[1].revents == 0 && work[2].revents == 0)) return;
   const uint64_t now = now_ns(CLOCK_MONOTONIC);
   if (now < absorbed_ns + kAbsorbPauseNs)
     usleep(static_cast<useconds_t>((absorbed_ns + kAbsorbPauseNs - now) / 1000));

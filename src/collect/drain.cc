@@ -96,6 +96,7 @@ Result<std::vector<Value>> sum_over_cpus(int fd, uint32_t entries, Add add, cons
 struct Drain::Impl {
   probe::ProbeMaps maps;
   Intake stacks, threads, samples;
+  Intake python_stacks;  // without a ring where the probe has none
   int current = 0;
 };
 
@@ -112,12 +113,15 @@ Result<Drain> Drain::create(const probe::ProbeMaps& maps) {
       open_ring(impl->threads, maps.threads, take_record<dwell_thread_record, &Batch::threads>));
   DWELL_TRY(open_ring(impl->samples, maps.samples,
                       take_record<dwell_kernel_stack_sample, &Batch::samples>));
+  if (maps.python_stacks >= 0)
+    DWELL_TRY(open_ring(impl->python_stacks, maps.python_stacks, take_stack));
   return Drain(std::move(impl));
 }
 
 Status Drain::take_rings(Batch& batch) {
   for (Intake* intake : {&impl_->stacks, &impl_->threads, &impl_->samples})
     DWELL_TRY(take_turn(*intake, batch));
+  if (impl_->python_stacks.ring) return take_turn(impl_->python_stacks, batch);
   return {};
 }
 

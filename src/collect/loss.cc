@@ -109,10 +109,10 @@ constexpr std::array kMeanings = {
                    "stacks whose calls of the interpreter are not as many as those of the Python "
                    "frames: these may stand under the wrong one",
                    false, false},
-    CounterMeaning{DWELL_LOSS_PYTHON_NAMES, "python_names",
+    CounterMeaning{DWELL_COUNT_PYTHON_NAMES, "python_names",
                    "Python frames whose function could not be read: its process had ended, or the "
                    "function was gone",
-                   true, false},
+                   false, false},
     walk_end(
         DWELL_WALK_ROOT, "walk_root",
         "user stack walks that reached a root frame: the unwind data says that there is no caller"),

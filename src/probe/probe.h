@@ -71,6 +71,7 @@ struct ProbeMaps {
   int unwind_rules = -1;
   int unwind_slabs = -1;
   int python_layouts = -1;  // of bpf/python.h
+  int python_stacks = -1;   // ring, readable when it has something
 };
 
 class Probe {
