@@ -13,6 +13,7 @@ const kResolutionText: Record<string, string> = {
   'kallsyms': 'kernel symbols (/proc/kallsyms)',
   'plt': 'PLT stub',
   'jitdump': 'JIT dump (jit-PID.dump)',
+  'python': 'code object of the Python interpreter',
   'gopclntab': 'Go line table (.gopclntab)',
   'placeholder': 'no address: a placeholder for what could not be recorded',
 };
