@@ -172,6 +172,41 @@ TEST_F(BuildProfileTest, TellsHowAUserStackWasWalked) {
   EXPECT_FALSE(walk.followed_pointer(2));
 }
 
+TEST_F(BuildProfileTest, PutsPythonFramesIntoTheUserStackOfTheirPair) {
+  constexpr uint64_t kBegins = 1ull << 63, kLine = 1ull << 48;
+  add_stack(100, DWELL_STACK_KERNEL, {0x10});
+  add_stack(200, DWELL_STACK_USER | DWELL_STACK_COMPLETE, {0x30, kEvalCall, 0x40}, DWELL_WALK_ROOT,
+            0b010);
+  add_stack(300, DWELL_STACK_PYTHON, {0x50 | 3 * kLine | kBegins, 0x60 | 9 * kLine, 0});
+  add_stack(400, DWELL_STACK_PAIR, {200, 300});
+  const Profile profile = profile_of({row(1, 100, 400)});
+  const Row& row = profile.rows.at(0);
+  EXPECT_THAT(frames(profile, row), ElementsAre("k10", "f30", "p50", "p60", "[not read]",
+                                                "_PyEval_EvalFrameDefault", "f40"));
+  const Stack& stack = profile.stacks[row.stack];
+  EXPECT_TRUE(stack.user_complete);
+  EXPECT_TRUE(stack.walk.followed_pointer(1)) << "steps are those of the walk alone";
+  const Frame& frame = profile.frames[stack.frames[2]];
+  EXPECT_EQ(frame.how, Resolution::kPython);
+  EXPECT_EQ(frame.line, 3u);
+  EXPECT_EQ(profile.text(frame.file), "/srv/app.py");
+  EXPECT_FALSE(is_walked(frame));
+  EXPECT_EQ(loss(profile, "python_names").count, 1u);
+  EXPECT_EQ(loss(profile, "python_unmatched").count, 0u);
+}
+
+TEST_F(BuildProfileTest, KeepsTheUserStackWhosePythonFramesDidNotArrive) {
+  add_stack(200, DWELL_STACK_USER | DWELL_STACK_COMPLETE, {0x30, kEvalCall});
+  add_stack(400, DWELL_STACK_PAIR, {200, 300});
+  add_stack(401, DWELL_STACK_PAIR, {400, 401});  // what no probe sends
+  add_stack(402, DWELL_STACK_PAIR, {1});
+  const Profile profile = profile_of({row(1, 0, 400, 30), row(1, 0, 401, 2), row(1, 0, 402, 1)});
+  EXPECT_THAT(frames(profile, profile.rows.at(0)), ElementsAre("f30", "_PyEval_EvalFrameDefault"));
+  EXPECT_THAT(frames(profile, profile.rows.at(1)), IsEmpty());
+  EXPECT_EQ(loss(profile, "python_unmatched").count, 1u)
+      << "an eval call of which nothing is known";
+}
+
 TEST_F(BuildProfileTest, HasNoWalkWhereThereIsNoUserStack) {
   add_stack(100, DWELL_STACK_KERNEL, {0x10});
   const Profile profile = profile_of({row(1, 100, DWELL_STACK_NONE), row(1, 100, 999)});

@@ -16,7 +16,7 @@ MergedFrames merge(const std::vector<uint32_t>& native,
   std::vector<uint32_t> frames;
   std::vector<uint8_t> begins;
   for (const auto& call : python)
-    for (const uint32_t frame : call) {
+    for (const uint32_t& frame : call) {
       begins.push_back(&frame == &call.front());
       frames.push_back(frame);
     }

@@ -211,6 +211,8 @@ TEST(RecordOptions, SwitchesStacksAndNamesOff) {
   EXPECT_FALSE(good({}).probe.runnable_kernel_stacks);
   EXPECT_TRUE(good({"--preempt-stacks"}).probe.runnable_kernel_stacks);
   EXPECT_FALSE(good({"--no-demangle"}).demangle);
+  EXPECT_TRUE(good({}).python);
+  EXPECT_FALSE(good({"--no-python"}).python);
 }
 
 TEST(RecordOptions, TellsWhatIsInForceWithUnits) {

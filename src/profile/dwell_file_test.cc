@@ -43,6 +43,10 @@ TEST(DwellFile, GivesBackWhatWasWritten) {
     ASSERT_EQ(again->rows.size(), profile.rows.size());
     for (size_t i = 0; i < profile.rows.size(); ++i)
       ASSERT_EQ(again->rows[i].histogram, profile.rows[i].histogram);
+    for (size_t i = 0; i < profile.frames.size(); ++i) {
+      ASSERT_EQ(again->frames[i].line, profile.frames[i].line);
+      ASSERT_EQ(again->frames[i].file, profile.frames[i].file);
+    }
     for (size_t i = 0; i < profile.stacks.size(); ++i)
       ASSERT_EQ(again->stacks[i].walk, profile.stacks[i].walk);
     ASSERT_EQ(again->timeline.size(), profile.timeline.size());
@@ -148,6 +152,13 @@ TEST(Document, RefusesEveryBrokenPromise) {
       {"frame how",
        [](auto& d) { d.mutable_frames()->set_how(0, static_cast<int>(kResolutionLast) + 1); }},
       {"frame kind", [](auto& d) { d.mutable_frames()->set_kind(0, 3); }},
+      {"frame file", [&](auto& d) { d.mutable_frames()->set_file(0, far); }},
+      {"frame lines without files", [](auto& d) { d.mutable_frames()->clear_file(); }},
+      {"frame lines fewer",
+       [](auto& d) {
+         d.mutable_frames()->mutable_line()->RemoveLast();
+         d.mutable_frames()->mutable_file()->RemoveLast();
+       }},
       {"frame columns", [](auto& d) { d.mutable_frames()->add_offset(1); }},
       {"stack frame", [&](auto& d) { d.mutable_stacks()->set_frames(0, far); }},
       {"stack depth", [](auto& d) { d.mutable_stacks()->set_depth(0, UINT32_MAX); }},

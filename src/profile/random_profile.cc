@@ -93,7 +93,13 @@ void Maker::make_frames() {
                 .address = 0x1000 + i * 16,
                 .offset = below(4096)};
     frame.how = frame.function == 0 ? Resolution::kNone : Resolution::kSymtab;
+    if (one_in(8) && frame.function != 0) {
+      frame.how = Resolution::kPython;
+      frame.line = static_cast<uint32_t>(below(1000));
+      frame.file = name("/srv/app/module.py", i);
+    }
     if (one_in(4)) {
+      frame.line = frame.file = 0;
       frame.kind = FrameKind::kKernel;
       frame.module = kernel;
       frame.how = Resolution::kKallsyms;

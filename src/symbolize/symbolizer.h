@@ -86,12 +86,9 @@ class Symbolizer {
   virtual LocationId locate_kernel(uint64_t ip, bool return_address) = 0;
   // Python frames (abi/python.h), read while the process lives; `layout` as the probe says it.
   // Where the function could not be read stands a placeholder: `unread` counts them.
-  virtual std::vector<LocationId> locate_python(const ProcessKey&, uint32_t /*layout*/,
-                                                std::span<const uint64_t> words,
-                                                uint64_t /*time_ns*/, uint64_t& unread) {
-    unread += words.size();
-    return std::vector<LocationId>(words.size());
-  }
+  virtual std::vector<LocationId> locate_python(const ProcessKey& process, uint32_t layout,
+                                                std::span<const uint64_t> words, uint64_t time_ns,
+                                                uint64_t& unread) = 0;
 
   // Called as soon as a process is seen, so that its maps and names are read while it lives.
   virtual void notice_process(const ProcessKey& process) = 0;
