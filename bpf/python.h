@@ -17,8 +17,9 @@ enum {
   PYTHON_THREADS = 8192,   /* remembered; another takes the place of one that has it */
   PYTHON_STATES_MAX = 512, /* thread states and interpreters looked at for one thread */
   PYTHON_FRAMES_MAX = 2 * DWELL_MAX_FRAMES, /* shims among them */
-  PYTHON_TRIES = 8,          /* then a thread without a state is looked for less and less often */
-  PYTHON_TRIES_PAUSE = 1024, /* ... but every so many times */
+  PYTHON_RING_BYTES = 1 << 20, /* a thousand stacks of 127 frames; read within milliseconds */
+  PYTHON_TRIES = 8,            /* then a thread without a state is looked for less and less often */
+  PYTHON_TRIES_PAUSE = 1024,   /* ... but every so many times */
 };
 #define PYTHON_BEGINS (1ull << 63)
 
@@ -37,7 +38,7 @@ struct {
  */
 struct {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
-  __uint(max_entries, 1);
+  __uint(max_entries, PYTHON_RING_BYTES);
 } python_stacks SEC(".maps");
 
 /* Two CPUs may write one at a time: whatever comes of it is checked before it is used. */

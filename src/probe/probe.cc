@@ -64,8 +64,6 @@ Result<KernelFeatures> read_features() {
 constexpr int kRoundsMax = 6;
 // Some 370 kernel stacks: at the end of a window one sample of each may come at once.
 constexpr uint32_t kSampleRingBytes = 1 << 20;
-// A thousand stacks of 127 frames: it is read within milliseconds.
-constexpr uint32_t kPythonRingBytes = 1 << 20;
 
 uint32_t power_of_two_at_least(uint32_t bytes, uint32_t minimum) {
   uint32_t size = minimum;
@@ -134,9 +132,6 @@ void Probe::Impl::size_maps() {
   bpf_map__set_max_entries(object->map("samples"), power_of_two_at_least(kSampleRingBytes, page));
   bpf_map__set_autocreate(object->map("timeline"), options.timeline_min_ns.has_value());
   if (object->map("unwind_slabs") != nullptr && options.unwind_rows > 0) size_unwind_maps();
-  if (object->map("python_stacks") != nullptr)
-    bpf_map__set_max_entries(object->map("python_stacks"),
-                             power_of_two_at_least(kPythonRingBytes, page));
   if (!features.allocates_lazily) return;
   bpf_map__set_map_flags(object->map("known_stacks"), BPF_F_NO_PREALLOC);
   bpf_map__set_map_flags(object->map("signatures"), BPF_F_NO_PREALLOC);

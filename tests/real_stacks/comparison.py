@@ -64,10 +64,10 @@ def record(pids, *options):
 
 def stack_of(profile: Profile, row):
     """[(file, address in it)] of the user frames, leaf first; file "" where the code is in none. Dwell's addresses are
-    those behind the call, also where a signal interrupted the caller (abi/off_cpu.h)."""
+    those behind the call, also where a signal interrupted the caller (abi/off_cpu.h). Python's own have none."""
     stack = []
     for frame in profile.frames(row):
-        if frame["kind"] != "user":
+        if frame["kind"] != "user" or frame["how"] == "python":
             continue
         path = profile.document["modules"][frame["module"]]["path"]
         is_file = path.startswith("/") or path == "[vdso]"
