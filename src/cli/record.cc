@@ -185,12 +185,6 @@ void locate_waiting(Session& session, size_t count) {
   }
 }
 
-// Python's come first: a code object may be gone in a moment, what other frames lie in may not.
-void locate_python(Session& session) {
-  for (const collect::RawStack& stack : session.batch.stacks)
-    if (stack.flags & DWELL_STACK_PYTHON) session.recording.stacks.add(stack, *session.symbolizer);
-}
-
 // Takes what the probe has sent, and locates new stacks while their processes live.
 Status absorb(Session& session, bool swap_epoch) {
   collect::Batch& batch = session.batch;
@@ -203,7 +197,7 @@ Status absorb(Session& session, bool swap_epoch) {
   }
   report_doubts(session);
   session.symbolizer->poll();
-  locate_python(session);
+  session.recording.stacks.add_python(batch.stacks, *session.symbolizer);
   if (session.symbolizer->unwinding_changed()) DWELL_TRY(session.probe->rewalk_stacks());
   std::ranges::move(batch.stacks, std::back_inserter(session.waiting));
   locate_waiting(session, kStacksPerRound);

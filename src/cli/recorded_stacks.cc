@@ -45,6 +45,12 @@ void RecordedStacks::add(const collect::RawStack& raw, symbolize::Symbolizer& sy
   }
 }
 
+void RecordedStacks::add_python(std::span<const collect::RawStack> all,
+                                symbolize::Symbolizer& symbolizer) {
+  for (const collect::RawStack& raw : all)
+    if (raw.flags & DWELL_STACK_PYTHON) add(raw, symbolizer);
+}
+
 void RecordedStacks::locate_python(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer,
                                    LocatedStack& stack) {
   stack.locations = symbolizer.locate_python(process_key(raw.process), raw.end, raw.ips,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +32,8 @@ class RecordedStacks {
   void set_scheduler(probe::SchedulerCode scheduler) { scheduler_ = std::move(scheduler); }
   using ReadKernel = std::function<std::vector<uint8_t>(uint64_t address, size_t bytes)>;
   void add(const collect::RawStack& raw, symbolize::Symbolizer& symbolizer);
+  // Those of Python among them, which come first: a code object may be gone in a moment.
+  void add_python(std::span<const collect::RawStack> all, symbolize::Symbolizer& symbolizer);
   // What a sample of a walked kernel stack tells of the scheduler's frames below it. Where samples
   // differ, the frames next to the stack that all have are kept.
   void add_sample(const dwell_kernel_stack_sample& sample, const ReadKernel& read_kernel);

@@ -110,9 +110,11 @@ for thread in threads: thread.join()
 child = os.fork()
 if child == 0:
     work()
+    time.sleep(0.5)  # the recorder reads the last functions meanwhile
     os._exit(0)
 os.waitpid(child, 0)
 deep(300)
+time.sleep(0.5)
 """
 
 ASLEEP = COMMON + r"""
