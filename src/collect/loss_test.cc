@@ -70,7 +70,8 @@ TEST(Loss, KeepsItsNames) {
                   "targets_full", "kernel_stack_hit", "kernel_stack_walk", "kernel_stack_verified",
                   "kernel_stack_mismatch", "timeline_intervals", "timeline_ring_full",
                   "timeline_limit", "frames_by_row", "frames_by_pointer", "stack_walk_repeated",
-                  "stack_walk_verified", "stack_walk_mismatch", "walk_root", "walk_root_zero",
+                  "stack_walk_verified", "stack_walk_mismatch", "python_stacks", "python_no_thread",
+                  "python_cut", "python_unmatched", "python_names", "walk_root", "walk_root_zero",
                   "walk_root_pointer", "walk_truncated", "walk_no_tables", "walk_no_mapping",
                   "walk_bad_pointer", "walk_unsupported", "walk_rules_full", "walk_register_lost",
                   "walk_fault", "walk_bad_stack", "walk_bad_ip", "walk_compat"));
