@@ -151,7 +151,7 @@ def write(name, text):
 
 
 def python_frames(profile, row):
-    return tuple((f["function"], f["file"], f["line"]) for f in profile.frames(row) if f["how"] == "python")
+    return tuple((f["function"], f.get("file"), f.get("line")) for f in profile.frames(row) if f["how"] == "python")
 
 
 def stand_before_eval(profile, row):
