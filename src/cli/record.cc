@@ -243,8 +243,7 @@ bool targets_have_ended(Session& session) {
   return true;
 }
 
-// Until the command has ended, a process has mapped something or waits under new Python frames, the
-// timeline wants to be read, or the time is over.
+// Until the command ends, there are mappings, Python frames or intervals to read, or time is over.
 void wait_for_work(const Session& session, uint64_t absorbed_ns, int wait_ms) {
   const int exit_fd = session.command ? session.command->exit_fd() : -1;
   const int timeline_fd = session.timeline ? session.timeline->fd() : -1;
@@ -252,8 +251,7 @@ void wait_for_work(const Session& session, uint64_t absorbed_ns, int wait_ms) {
                    {session.symbolizer->events_fd(), POLLIN, 0},
                    {session.probe->maps().python_stacks, POLLIN, 0},
                    {timeline_fd, POLLIN, 0}};
-  const int ready = poll(work, std::size(work), wait_ms);
-  if (ready <= 0 || (work[1].revents == 0 && work[2].revents == 0)) return;
+  if (poll(work, std::size(work), wait_ms) <= 0 || !(work[1].revents | work[2].revents)) return;
   const uint64_t now = now_ns(CLOCK_MONOTONIC);
   if (now < absorbed_ns + kAbsorbPauseNs)
     usleep(static_cast<useconds_t>((absorbed_ns + kAbsorbPauseNs - now) / 1000));
