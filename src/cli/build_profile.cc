@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "cli/cause.h"
-#include "cli/python_merge.h"
+#include "cli/profile_stacks.h"
 #include "collect/loss.h"
 #include "profile/profile_builder.h"
 
@@ -17,21 +17,6 @@ namespace {
 
 std::string_view comm_text(const char (&comm)[DWELL_COMM_BYTES]) {
   return {comm, strnlen(comm, sizeof comm)};
-}
-
-const char* placeholder_text(uint64_t id, bool user) {
-  switch (id) {
-    case DWELL_STACK_LOST_FULL:
-      return user ? "[user stack lost: store full]" : "[kernel stack lost: store full]";
-    case DWELL_STACK_LOST_FAULT:
-      return user ? "[user stack unreadable]" : "[kernel stack unreadable]";
-    case DWELL_STACK_BEFORE_START:
-      return "[user stack unknown: blocked before the start]";
-    case DWELL_STACK_MISSED:
-      return "[kernel stack unknown: the switch was not seen]";
-    default:
-      return user ? "[user stack lost: ring full]" : "[kernel stack lost: ring full]";
-  }
 }
 
 class ProfileAssembly {
@@ -223,105 +208,6 @@ class ProfileAssembly {
     return found != thread_ids_.end() ? found->second : folded_thread_.value_or(0);
   }
 
-  uint32_t frame_of(symbolize::LocationId location) {
-    if (location < frame_ids_.size() && frame_ids_[location] != 0) return frame_ids_[location] - 1;
-    const symbolize::FrameInfo info = symbolizer_.describe(location);
-    const uint32_t id = info.kind == FrameKind::kPlaceholder ? builder_.placeholder(info.function)
-                                                             : add_frame(info);
-    if (location >= frame_ids_.size()) frame_ids_.resize(location + 1);
-    frame_ids_[location] = id + 1;
-    return id;
-  }
-
-  uint32_t add_frame(const symbolize::FrameInfo& info) {
-    Frame frame;
-    frame.function = builder_.string(info.function);
-    if (info.symbol != info.function) frame.symbol = builder_.string(info.symbol);
-    frame.module = module_of(info.object);
-    frame.address = info.address;
-    frame.offset = info.offset;
-    frame.how = info.how;
-    frame.kind = info.kind;
-    frame.line = info.line;
-    if (info.how == Resolution::kPython)
-      frame.file = builder_.string(symbolizer_.object(info.object).path);
-    return builder_.frame(frame);
-  }
-
-  uint32_t module_of(symbolize::ObjectId object) {
-    const symbolize::ObjectInfo& info = symbolizer_.object(object);
-    return builder_.module(info.path, info.build_id, info.kind);
-  }
-
-  bool is_unknown(uint32_t frame) const {
-    const Profile& profile = builder_.so_far();
-    return profile.frames[frame].kind == FrameKind::kUser &&
-           profile.modules[profile.frames[frame].module].kind == ModuleKind::kUnknown;
-  }
-
-  struct Side {
-    bool complete = false;
-    bool truncated = false;
-    Walk walk;
-  };
-
-  // Appends the frames of one side. After the first address that lies in no mapping nothing can be
-  // trusted, not even that the walk reached a root frame.
-  Side append(uint64_t id, bool user, std::vector<uint32_t>& frames) {
-    if (id == DWELL_STACK_NONE || id == DWELL_STACK_NOT_TAKEN) return {};
-    const LocatedStack* stack = recording_.stacks.find(id);
-    if (stack == nullptr) {
-      frames.push_back(builder_.placeholder(placeholder_text(id, user)));
-      return {};
-    }
-    if (stack->native != 0) return append_with_python(id, *stack, frames);
-    bool astray = false;
-    for (auto at = stack->locations.begin(); at != stack->locations.end() && !astray; ++at) {
-      frames.push_back(frame_of(*at));
-      astray = user && is_unknown(frames.back());
-    }
-    if (stack->truncated) frames.push_back(builder_.placeholder("[truncated]"));
-    Walk walk = stack->walk;
-    if (astray) walk.end = WalkEnd::kNoMapping;
-    return {stack->complete && !astray, stack->truncated, walk};
-  }
-
-  // A pair of a user stack, which is none itself, and of the Python frames in it.
-  Side append_with_python(uint64_t id, const LocatedStack& pair, std::vector<uint32_t>& frames) {
-    std::vector<uint32_t> native, python;
-    const LocatedStack* of_native = recording_.stacks.find(pair.native);
-    const LocatedStack* of_python = recording_.stacks.find(pair.python);
-    const bool is_nested = of_native != nullptr && of_native->native != 0;
-    const Side side = append(is_nested ? uint64_t{DWELL_STACK_NONE} : pair.native, true, native);
-    PythonStack python_stack;
-    if (of_python != nullptr && of_python->begins.size() == of_python->locations.size()) {
-      for (const symbolize::LocationId location : of_python->locations)
-        python.push_back(frame_of(location));
-      python_stack = {python, of_python->begins, !of_python->truncated};
-    }
-    NativeFrames native_frames = {native, {}, side.complete};
-    const Profile& profile = builder_.so_far();
-    for (const uint32_t frame : native)
-      native_frames.is_eval.push_back(
-          is_eval_function(profile.text(profile.frames[frame].function)));
-    const MergedFrames merged = merge_python(native_frames, python_stack);
-    if (merged.unmatched) unmatched_python_.insert(id);
-    frames.insert(frames.end(), merged.frames.begin(), merged.frames.end());
-    return side;
-  }
-
-  uint32_t stack_of(const dwell_row_key& key) {
-    const bool new_thread = key.wait_class == DWELL_CLASS_NEW;
-    auto& ids = new_thread ? new_thread_stack_ids_ : stack_ids_;
-    const auto [at, is_new] = ids.try_emplace(std::pair(key.kernel_stack, key.user_stack));
-    if (!is_new) return at->second;
-    std::vector<uint32_t> frames;
-    append(key.kernel_stack, false, frames);
-    const Side user = append(key.user_stack, true, frames);
-    if (new_thread) frames.push_back(builder_.placeholder("(new thread)"));
-    return at->second = builder_.stack(frames, user.complete, user.truncated, user.walk);
-  }
-
   static void set_values(Row& row, const dwell_row& value) {
     row.count = value.count;
     row.blocked_ns = value.blocked_ns;
@@ -338,7 +224,7 @@ class ProfileAssembly {
       if (is_new) cause->second = builder_.string(cause_name(key.cause));
       Row row;
       row.thread = thread_of(key.thread);
-      row.stack = stack_of(key);
+      row.stack = stacks_.id_of(key);
       row.cause = cause->second;
       row.wait_class = static_cast<WaitClass>(std::min<int>(key.wait_class, kWaitClassCount - 1));
       row.state = key.state;
@@ -382,7 +268,7 @@ class ProfileAssembly {
                                   .censored = record.censored};
     return {
         .thread = thread,
-        .stack = stack_of(stacks),
+        .stack = stacks_.id_of(stacks),
         .cause = builder_.string(cause_name(record.cause)),
         .wait_class = static_cast<WaitClass>(std::min<int>(record.wait_class, kWaitClassCount - 1)),
         .censored_left = (record.censored & DWELL_CENSORED_LEFT) != 0,
@@ -433,7 +319,7 @@ class ProfileAssembly {
       return missing_in_timeline(cell);
     if (counter == DWELL_LOSS_TIMELINE_LIMIT && recording_.timeline)
       return recording_.timeline->dropped;
-    if (counter == DWELL_COUNT_PYTHON_UNMATCHED) return {unmatched_python_.size(), 0};
+    if (counter == DWELL_COUNT_PYTHON_UNMATCHED) return {stacks_.unmatched_python(), 0};
     if (counter == DWELL_COUNT_PYTHON_NAMES) return {recording_.stacks.unread_python(), 0};
     if (counter == DWELL_LOSS_ROWS_FULL) dropped = recording_.totals.dropped_rows();
     if (counter == DWELL_LOSS_THREAD_RECORDS) dropped = recording_.totals.dropped_threads();
@@ -455,8 +341,9 @@ class ProfileAssembly {
 
   void add_unresolved() {
     for (const symbolize::Unresolved& unresolved : symbolizer_.unresolved()) {
-      builder_.facts().unresolved.push_back(
-          {module_of(unresolved.object), unresolved.frames, unresolved.reason, unresolved.remedy});
+      builder_.facts().unresolved.push_back({stacks_.module_of(unresolved.object),
+                                             unresolved.frames, unresolved.reason,
+                                             unresolved.remedy});
     }
     for (const std::string& warning : symbolizer_.warnings())
       builder_.facts().warnings.push_back(warning);
@@ -465,20 +352,11 @@ class ProfileAssembly {
   const Recording& recording_;
   symbolize::Symbolizer& symbolizer_;
   ProfileBuilder builder_;
+  ProfileStacks stacks_{recording_.stacks, symbolizer_, builder_};
   std::unordered_map<ProcessKey, std::string, ProcessKeyHash> leader_names_;
   std::unordered_map<ProcessKey, uint32_t, ProcessKeyHash> process_ids_;
   std::unordered_map<uint64_t, uint32_t> thread_ids_;
-  std::vector<uint32_t> frame_ids_;  // id + 1 by location, 0: not described yet
-  struct PairHash {
-    size_t operator()(const std::pair<uint64_t, uint64_t>& pair) const {
-      return static_cast<size_t>((pair.first * 0x9e3779b97f4a7c15ull) ^ pair.second);
-    }
-  };
-  using StackIds = std::unordered_map<std::pair<uint64_t, uint64_t>, uint32_t, PairHash>;
-  StackIds stack_ids_;             // by kernel and user stack
-  StackIds new_thread_stack_ids_;  // with a frame more
   std::unordered_set<uint64_t> hidden_;
-  std::unordered_set<uint64_t> unmatched_python_;  // pairs
   dwell_counter_cell hidden_in_timeline_ = {};
   std::optional<uint32_t> folded_thread_;
   std::optional<uint32_t> overflow_thread_;
