@@ -1,5 +1,6 @@
 // Sleeps in functions without unwind data. Built twice (CMakeLists.txt): with frame pointers, and
-// without: then rbp holds a number that is no address, as in optimised code. usage: bare [MS]
+// without: then rbp holds a number that is no address, as in optimised code. usage: bare [--ms N]
+// [--gate]
 #include "truth.h"
 
 #ifdef KEEPS_FRAME_POINTERS
@@ -25,6 +26,8 @@ __attribute__((noinline)) static void bare_outer(unsigned ms) {
 }
 
 int main(int argc, char** argv) {
-  for (int i = 0; i < 10; ++i) bare_outer(argc > 1 ? (unsigned)atoi(argv[1]) : 30);
+  gate(argc, argv, "ready");
+  for (int i = 0; i < 10; ++i) bare_outer((unsigned)option(argc, argv, "--ms", 30));
+  gate(argc, argv, "done");
   return 0;
 }
