@@ -29,6 +29,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "symbolize/debug_info.h"
 #include "symbolize/demangle.h"
@@ -237,7 +238,7 @@ int describe_processes(const char* self, size_t count, size_t processes,
   std::vector<LocationId> locations;
   locations.reserve(addresses.size());
   for (const Address& a : addresses)
-    locations.push_back((*symbolizer)->locate_user(a.process, a.ip, false, monotonic_now_ns()));
+    locations.push_back((*symbolizer)->locate_user(a.process, a.ip, false, monotonic_ns()));
   const double locate_ms = ms_since(start);
   size_t named = 0;
   std::unordered_set<LocationId> described;

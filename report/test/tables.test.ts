@@ -58,11 +58,15 @@ test('threads sort by any column', () => {
 });
 
 test('the kernel agrees within a millisecond or a hundredth of the time alive', () => {
-  const verdict = (on_cpu_ns: number) => agreement(
-    thread(0, 1, 'x', {alive_ns: 1e9, running_ns: 5e8}, {schedstat: {on_cpu_ns, run_queue_ns: 0}}));
+  const verdict = (on_cpu_ns: number, stretch_ns = 1e9) => agreement(
+    thread(0, 1, 'x', {alive_ns: 1e9, running_ns: 5e8},
+           {schedstat: {on_cpu_ns, run_queue_ns: 0, stretch_ns}}));
   assert.equal(verdict(5e8 + 9e6).verdict, 'agrees');
   assert.equal(verdict(5e8 - 11e6).verdict, 'differs');
   assert.equal(verdict(5e8 - 11e6).running_ns, 11e6);
+  assert.equal(verdict(5e8 + 11e6).verdict, 'differs');
+  assert.equal(verdict(5e8 + 11e6, 1e9 + 2e6).verdict, 'agrees', 'outside the window it may run');
+  assert.equal(verdict(5e8 - 11e6, 1e9 + 2e6).verdict, 'differs', 'but not less than in it');
   assert.equal(agreement(thread(0, 1, 'x', {})).verdict, 'none');
 });
 

@@ -100,12 +100,8 @@ class ProfileAssembly {
   std::optional<SchedstatDelta> schedstat_of(const dwell_thread_record& record) const {
     const bool whole =
         record.birth_ns == recording_.window.start_ns && record.end_ns == recording_.window.end_ns;
-    const auto before = recording_.before.find({record.process.pid, record.tid});
-    const auto after = recording_.after.find({record.process.pid, record.tid});
-    if (!whole || before == recording_.before.end() || after == recording_.after.end())
-      return std::nullopt;
-    return SchedstatDelta{after->second.on_cpu_ns - before->second.on_cpu_ns,
-                          after->second.run_queue_ns - before->second.run_queue_ns};
+    if (!whole) return std::nullopt;
+    return schedstat_between(recording_.before, recording_.after, record.process.pid, record.tid);
   }
 
   // Threads in the order of their process and number: equal recordings give equal files.

@@ -408,13 +408,15 @@ TEST_F(BuildProfileTest, ComparesWithTheKernelsAccountOnlyOverTheWholeWindow) {
   born.birth_ns++;
   recording_.totals.add_threads({whole, born});
   for (const uint32_t id : {10u, 11u}) {
-    recording_.before[{id, id}] = {.on_cpu_ns = 5, .run_queue_ns = 2};
-    recording_.after[{id, id}] = {.on_cpu_ns = 105, .run_queue_ns = 3};
+    recording_.before[{id, id}] = {.on_cpu_ns = 5, .run_queue_ns = 2, .from_ns = 900, .to_ns = 950};
+    recording_.after[{id, id}] = {
+        .on_cpu_ns = 105, .run_queue_ns = 3, .from_ns = 2000, .to_ns = 2010};
   }
   const Profile profile = build();
   ASSERT_TRUE(profile.threads[0].schedstat);
   EXPECT_EQ(profile.threads[0].schedstat->on_cpu_ns, 100u);
   EXPECT_EQ(profile.threads[0].schedstat->run_queue_ns, 1u);
+  EXPECT_EQ(profile.threads[0].schedstat->stretch_ns, 2010u - 900u);
   EXPECT_FALSE(profile.threads[1].schedstat);
 }
 

@@ -10,11 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 #include <deque>
 #include <iterator>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/build_profile.h"
@@ -44,12 +44,6 @@ constexpr std::chrono::milliseconds kUnwindPauseMs{50};  // between two looks at
 // New mappings are taken in at once, or the first waits of a process would lack tables; but not
 // more often than this.
 constexpr uint64_t kAbsorbPauseNs = 2'000'000;
-
-uint64_t now_ns(clockid_t clock) {
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // What one recording holds on to, in the order in which it is made.
 struct Session {
@@ -145,8 +139,8 @@ Status load_unwind_tables(Session& session) {
   for (const uint32_t tid : session.options.tids)
     if (const auto pid = process_of(tid)) symbolizer.unwind_process(*pid);
   if (session.command) symbolizer.unwind_process(session.command->pid());
-  const uint64_t end = now_ns(CLOCK_MONOTONIC) + kUnwindPatienceNs;
-  while (!symbolizer.settle_unwinding(kUnwindPauseMs) && now_ns(CLOCK_MONOTONIC) < end)
+  const uint64_t end = monotonic_ns() + kUnwindPatienceNs;
+  while (!symbolizer.settle_unwinding(kUnwindPauseMs) && monotonic_ns() < end)
     if (stop_requested()) break;
   return {};
 }
@@ -170,11 +164,11 @@ Status open_window(Session& session) {
   DWELL_ASSIGN(const uint64_t start, session.probe->open_window());
   Window& window = session.recording.window;
   window.start_ns = start;
-  window.start_unix_ns = now_ns(CLOCK_REALTIME) + start - now_ns(CLOCK_MONOTONIC);
+  window.start_unix_ns = clock_ns(CLOCK_REALTIME) + start - monotonic_ns();
   session.epoch_began_ns = start;
   if (!session.command) return {};
   session.recording.command_pid = session.command->pid();
-  while (now_ns(CLOCK_MONOTONIC) <= start) usleep(500);
+  while (monotonic_ns() <= start) usleep(500);
   return session.command->release();
 }
 
@@ -252,7 +246,7 @@ void wait_for_work(const Session& session, uint64_t absorbed_ns, int wait_ms) {
                    {session.probe->maps().python_stacks, POLLIN, 0},
                    {timeline_fd, POLLIN, 0}};
   if (poll(work, std::size(work), wait_ms) <= 0 || !(work[1].revents | work[2].revents)) return;
-  const uint64_t now = now_ns(CLOCK_MONOTONIC);
+  const uint64_t now = monotonic_ns();
   if (now < absorbed_ns + kAbsorbPauseNs)
     usleep(static_cast<useconds_t>((absorbed_ns + kAbsorbPauseNs - now) / 1000));
 }
@@ -261,11 +255,11 @@ Status record_until_stopped(Session& session) {
   Progress progress(session.options.quiet);
   const uint64_t start = session.recording.window.start_ns;
   uint64_t shown_ns = 0, absorbed_ns = 0;
-  while (now_ns(CLOCK_MONOTONIC) <= start) usleep(500);
+  while (monotonic_ns() <= start) usleep(500);
   // What a command says stands alone.
   if (!session.command) progress.begin(session.options.target_text());
   for (;;) {
-    const uint64_t now = now_ns(CLOCK_MONOTONIC);
+    const uint64_t now = monotonic_ns();
     const bool busy = !session.waiting.empty() || session.drain->wants_another_turn();
     uint64_t wait_ms = busy ? 0 : kDrainIntervalMs;
     if (session.options.duration_ns) {
@@ -275,7 +269,7 @@ Status record_until_stopped(Session& session) {
     }
     if (stop_requested() || targets_have_ended(session)) return {};
     wait_for_work(session, absorbed_ns, static_cast<int>(wait_ms));
-    absorbed_ns = now_ns(CLOCK_MONOTONIC);
+    absorbed_ns = monotonic_ns();
     DWELL_ASSIGN(const bool swap, epoch_is_due(session, now));
     DWELL_TRY(absorb(session, swap));
     if (progress.wanted() && now >= shown_ns + kProgressNs) {
@@ -301,9 +295,9 @@ Status close_window(Session& session) {
   session.recording.after = read_schedstats(schedstat_pids(session));
   Window& window = session.recording.window;
   window.end_ns = session.probe->window_end_ns();
-  window.end_unix_ns = now_ns(CLOCK_REALTIME) + window.end_ns - now_ns(CLOCK_MONOTONIC);
-  const uint64_t monotonic = now_ns(CLOCK_MONOTONIC);  // first: the difference must not be negative
-  session.recording.boottime_offset_ns = now_ns(CLOCK_BOOTTIME) - monotonic;
+  window.end_unix_ns = clock_ns(CLOCK_REALTIME) + window.end_ns - monotonic_ns();
+  const uint64_t monotonic = monotonic_ns();  // first: the difference must not be negative
+  session.recording.boottime_offset_ns = clock_ns(CLOCK_BOOTTIME) - monotonic;
   session.recording.totals.add_threads(records);
   DWELL_TRY(absorb(session, true));  // the epoch in use,
   DWELL_TRY(

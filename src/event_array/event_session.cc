@@ -3,19 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
+
+#include "base/clock.h"
 
 namespace dwell {
 inline namespace v0 {
 namespace {
 
 using Why = PollResult::Why;
-
-uint64_t monotonic_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 Why why_of(WaitResult result) {
   switch (result) {

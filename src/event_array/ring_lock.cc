@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <ctime>
+#include "base/clock.h"
 
 namespace dwell {
 inline namespace v0 {
@@ -14,12 +14,6 @@ namespace {
 constexpr int kTidBits = 22;  // PID_MAX_LIMIT on 64-bit kernels
 constexpr uint64_t kTidMask = (uint64_t{1} << kTidBits) - 1;
 constexpr uint64_t kPatienceNs = 500'000;
-
-uint64_t now_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // "/proc/TID/stat" without the heap: a signal handler may run this.
 void stat_path(uint32_t tid, char (&path)[32]) {
@@ -75,7 +69,7 @@ LockOutcome take_ring_lock(uint64_t& word) {
     if (__atomic_compare_exchange_n(&word, &owner, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       return LockOutcome::kTaken;
     if (owner == me) return LockOutcome::kBusy;  // we are in a signal handler above the owner
-    const uint64_t now = now_ns();
+    const uint64_t now = monotonic_ns();
     if (deadline == 0) deadline = now + kPatienceNs;
     if (now > deadline) {
       const auto tid = static_cast<uint32_t>(owner & kTidMask);

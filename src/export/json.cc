@@ -136,6 +136,7 @@ void write_thread(JsonWriter& out, const Profile& profile, const Thread& thread)
     out.begin_object();
     out.field("on_cpu_ns", thread.schedstat->on_cpu_ns);
     out.field("run_queue_ns", thread.schedstat->run_queue_ns);
+    out.field("stretch_ns", thread.schedstat->stretch_ns);
     out.end_object();
   } else {
     out.null();

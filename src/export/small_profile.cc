@@ -67,7 +67,8 @@ uint32_t add_thread(ProfileBuilder& b, uint32_t process, uint32_t tid, const cha
                 .times = times,
                 .schedstat = std::nullopt};
   if (tid != 33)
-    thread.schedstat = {times.running_ns, times.run_queue_ns + times.censored_run_queue_ns};
+    thread.schedstat = {times.running_ns, times.run_queue_ns + times.censored_run_queue_ns,
+                        times.alive_ns};
   return b.thread(thread);
 }
 

@@ -112,23 +112,22 @@ std::string wall_section(const Profile& profile, const TableOptions& options, co
   return out;
 }
 
-uint64_t difference(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
-
 // How far our books are from the kernel's own, over the threads for which it gave them.
 std::string schedstat_text(const Profile& profile) {
-  uint64_t alive = 0, running = 0, on_cpu = 0, our_queue = 0, its_queue = 0;
+  uint64_t alive = 0, running_off = 0, queue_off = 0;
   for (const Thread& thread : profile.threads) {
     if (!thread.schedstat) continue;
-    alive += thread.times.alive_ns;
-    running += thread.times.running_ns;
-    on_cpu += thread.schedstat->on_cpu_ns;
-    our_queue += thread.times.run_queue_ns + thread.times.censored_run_queue_ns;
-    its_queue += thread.schedstat->run_queue_ns;
+    const SchedstatDelta& kernel = *thread.schedstat;
+    const ThreadTimes& ours = thread.times;
+    alive += ours.alive_ns;
+    running_off += kernel.unexplained_ns(ours.running_ns, kernel.on_cpu_ns, ours.alive_ns);
+    queue_off += kernel.unexplained_ns(ours.run_queue_ns + ours.censored_run_queue_ns,
+                                       kernel.run_queue_ns, ours.alive_ns);
   }
   if (alive == 0) return "schedstat not available";
-  const double worst =
-      static_cast<double>(std::max(difference(running, on_cpu), difference(our_queue, its_queue)));
-  return fmt::format("schedstat agrees to {:.2f} %", 100 * worst / static_cast<double>(alive));
+  const uint64_t worst = std::max(running_off, queue_off);
+  return fmt::format("schedstat agrees to {:.2f} %",
+                     100 * static_cast<double>(worst) / static_cast<double>(alive));
 }
 
 std::string conservation_section(const Profile& profile, const TableOptions& options,

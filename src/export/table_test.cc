@@ -54,6 +54,10 @@ TEST(Table, SaysWhatTheBooksAddUpTo) {
   Profile profile = small_profile();
   profile.threads[0].schedstat->on_cpu_ns += 20'000'000;
   EXPECT_THAT(table(profile), HasSubstr("schedstat agrees to 0.10 %"));
+  profile.threads[0].schedstat->stretch_ns += 20'000'000;
+  EXPECT_THAT(table(profile), HasSubstr("schedstat agrees to 0.00 %")) << "outside the window";
+  profile.threads[0].schedstat->on_cpu_ns -= 40'000'000;
+  EXPECT_THAT(table(profile), HasSubstr("schedstat agrees to 0.10 %")) << "less than we saw";
 }
 
 TEST(Table, ShowsOnlyCountersThatCounted) {

@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <thread>
 
 #include "abi/unwind.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "probe/load_log.h"
 #include "probe/probe_object.h"
@@ -23,12 +23,6 @@ namespace dwell::probe {
 namespace {
 
 using std::chrono::milliseconds;
-
-uint64_t monotonic_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // What the running kernel can do, as its BTF tells.
 struct KernelFeatures {

@@ -250,7 +250,8 @@ Status DocumentReader::read_threads() {
         t.has_schedstat_on_cpu_ns() != t.has_schedstat_run_queue_ns())
       return damaged(fmt::format("thread {}", out_.threads.size()));
     if (t.has_schedstat_on_cpu_ns())
-      thread.schedstat = {t.schedstat_on_cpu_ns(), t.schedstat_run_queue_ns()};
+      thread.schedstat = {t.schedstat_on_cpu_ns(), t.schedstat_run_queue_ns(),
+                          t.has_schedstat_stretch_ns() ? t.schedstat_stretch_ns() : t.alive_ns()};
     out_.threads.push_back(thread);
   }
   return {};

@@ -45,6 +45,7 @@ bool sums_fit(const Profile& profile) {
     if (!thread.schedstat) continue;
     schedstat.add(thread.schedstat->on_cpu_ns);
     schedstat.add(thread.schedstat->run_queue_ns);
+    schedstat.add(thread.schedstat->stretch_ns);
   }
   for (const Interval& interval : profile.timeline) {
     timeline.add(interval.blocked_ns);

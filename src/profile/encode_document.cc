@@ -104,6 +104,7 @@ void put_thread(const Thread& thread, file::Thread& out) {
   if (thread.schedstat) {
     out.set_schedstat_on_cpu_ns(thread.schedstat->on_cpu_ns);
     out.set_schedstat_run_queue_ns(thread.schedstat->run_queue_ns);
+    out.set_schedstat_stretch_ns(thread.schedstat->stretch_ns);
   }
 }
 

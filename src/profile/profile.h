@@ -132,10 +132,20 @@ struct ThreadTimes {
   }
 };
 
-// The kernel's own account of the same thread over the window: /proc/PID/task/TID/schedstat.
+// The kernel's own account of the same thread between two readings of /proc/PID/task/TID/schedstat,
+// one before the window and one after it.
 struct SchedstatDelta {
   uint64_t on_cpu_ns = 0;
   uint64_t run_queue_ns = 0;
+  uint64_t stretch_ns = 0;  // from the first reading to the last: the window and a little more
+
+  // How far `theirs` is from `ours`, in ns, but for what may have happened outside the window, of
+  // which the thread was alive for `alive_ns`.
+  uint64_t unexplained_ns(uint64_t ours, uint64_t theirs, uint64_t alive_ns) const {
+    if (ours >= theirs) return ours - theirs;
+    const uint64_t outside = stretch_ns > alive_ns ? stretch_ns - alive_ns : 0;
+    return theirs - ours > outside ? theirs - ours - outside : 0;
+  }
 };
 
 enum class ThreadEnd : uint8_t { kAlive, kExited, kExecuted, kRenamed };

@@ -222,7 +222,8 @@ void Maker::balance_books(const std::vector<Row>& rows) {
     times.alive_ns = times.running_ns + times.off_cpu_ns() + times.lost_ns;
     if (!one_in(3))
       thread.schedstat = {times.running_ns + below(1'000'000),
-                          times.run_queue_ns + times.censored_run_queue_ns};
+                          times.run_queue_ns + times.censored_run_queue_ns,
+                          times.alive_ns + below(1'000'000)};
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "symbolize/process_maps.h"
 
 namespace dwell::symbolize {
@@ -68,7 +69,7 @@ bool JitMaps::wants_process(ObjectId object) const {
   if (known == programs_.end()) return programs_.size() < kMapsMax;
   const Program& program = known->second;
   return !program.map.open() && !program.dump.open() &&
-         monotonic_now_ns() - program.looked_ns >= kLookPauseNs;
+         monotonic_ns() - program.looked_ns >= kLookPauseNs;
 }
 
 std::vector<JitMaps::Place> JitMaps::places_of(const LiveProcess& process, RootId root) const {
@@ -115,7 +116,7 @@ void JitMaps::open_dump(ObjectId object, Program& program, const LiveProcess& pr
 }
 
 void JitMaps::open_map(ObjectId object, Program& program) {
-  program.looked_ns = monotonic_now_ns();
+  program.looked_ns = monotonic_ns();
   std::string refused;
   for (const Place& place : program.places) {
     auto file =
@@ -191,7 +192,7 @@ std::optional<JitMatch> JitMaps::find(ObjectId object, uint64_t address) {
   if (known == programs_.end()) return std::nullopt;
   Program& program = known->second;
   const bool unread = program.dump.names.next_offset() + program.map.names.next_offset() == 0;
-  if (unread || monotonic_now_ns() - program.looked_ns >= kLookPauseNs) {
+  if (unread || monotonic_ns() - program.looked_ns >= kLookPauseNs) {
     open_map(object, program);
     read_all(object, program);
   }

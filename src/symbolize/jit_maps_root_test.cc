@@ -1,6 +1,7 @@
 // Perf maps of live processes: found, followed, believed or refused. Needs root for namespaces.
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "symbolize/root_fixture.h"
 
 namespace dwell::symbolize {
@@ -35,7 +36,7 @@ TEST_F(SymbolizerRootTest, NamesJitCodeAndFollowsItsGrowingMap) {
   Target target({shop_.path("jit")});
   ASSERT_TRUE(target.wait_ready());
   const ProcessKey key = target.key();
-  const LocationId id = locate(key, target.at("code") + 8, monotonic_now_ns());
+  const LocationId id = locate(key, target.at("code") + 8, monotonic_ns());
   EXPECT_EQ(symbolizer_->describe(id).function, "jit blob::run(int)");
   EXPECT_EQ(symbolizer_->describe(id).offset, 8u);
   EXPECT_EQ(symbolizer_->describe(id).how, Resolution::kPerfMap);
@@ -43,8 +44,8 @@ TEST_F(SymbolizerRootTest, NamesJitCodeAndFollowsItsGrowingMap) {
   target.go_on();
   ASSERT_TRUE(target.wait_ready());
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
-  EXPECT_EQ(name(key, target.at("code") + 64, monotonic_now_ns()), "jit more");
-  EXPECT_EQ(name(key, target.at("code"), monotonic_now_ns()), "jit again");
+  EXPECT_EQ(name(key, target.at("code") + 64, monotonic_ns()), "jit more");
+  EXPECT_EQ(name(key, target.at("code"), monotonic_ns()), "jit again");
   std::filesystem::remove("/tmp/perf-" + std::to_string(target.pid()) + ".map");
 }
 
@@ -58,7 +59,7 @@ TEST_F(SymbolizerRootTest, FindsThePerfMapInAPidNamespaceAndKeepsItAfterItsEnd) 
   const uint32_t inner = child_of(target.pid());
   ASSERT_NE(inner, 0u);
   const ProcessKey key = Target::key_of(inner);
-  const LocationId id = locate(key, target.at("code") + 8, monotonic_now_ns());
+  const LocationId id = locate(key, target.at("code") + 8, monotonic_ns());
   kill(static_cast<pid_t>(inner), SIGKILL);
   target.stop();
   EXPECT_EQ(symbolizer_->describe(id).function, "jit blob::run(int)");
@@ -87,7 +88,7 @@ int main(void) {
     EXPECT_TRUE(shop_.run("M=" + map + "; " + command)) << shop_.read("log");
     const auto start = std::chrono::steady_clock::now();
     const LocationId id =
-        fresh->locate_user(target.key(), target.at("code"), false, monotonic_now_ns());
+        fresh->locate_user(target.key(), target.at("code"), false, monotonic_ns());
     const FrameInfo frame = fresh->describe(id);
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
     EXPECT_EQ(fresh->unresolved().size(), frame.how == Resolution::kNone ? 1u : 0u);

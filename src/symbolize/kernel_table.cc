@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "symbolize/elf_file.h"
 #include "symbolize/process_maps.h"
@@ -29,7 +30,7 @@ KernelTable::KernelTable(ObjectTable& objects, bool enabled)
 }
 
 void KernelTable::read() {
-  read_ns_ = monotonic_now_ns();
+  read_ns_ = monotonic_ns();
   const auto kallsyms = read_file("/proc/kallsyms", KernelSymbols::kTextMax);
   const auto modules = read_file("/proc/modules", KernelSymbols::kTextMax);
   if (!kallsyms) {
@@ -61,7 +62,7 @@ void KernelTable::warn_hidden() {
 }
 
 void KernelTable::reread_if_due() {
-  if (!enabled_ || symbols_.hidden() || monotonic_now_ns() - read_ns_ < kRereadPauseNs) return;
+  if (!enabled_ || symbols_.hidden() || monotonic_ns() - read_ns_ < kRereadPauseNs) return;
   read();
 }
 

@@ -2,6 +2,7 @@
 // functions, as they print them, get the right names.
 #include <chrono>
 
+#include "base/clock.h"
 #include "symbolize/symbolizer.h"
 #include "symbolize/workshop.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 std::string name_at(Symbolizer& symbolizer, const ProcessKey& key, uint64_t ip,
                     bool return_address = false) {
-  const LocationId id = symbolizer.locate_user(key, ip, return_address, monotonic_now_ns());
+  const LocationId id = symbolizer.locate_user(key, ip, return_address, monotonic_ns());
   return symbolizer.describe(id).function;
 }
 

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/clock.h"
 #include "symbolize/process_maps.h"
 
 namespace dwell::symbolize {
@@ -118,7 +119,7 @@ Status MappingEvents::wake_by(const CpuRing& ring) {
 }
 
 const std::vector<MappingEvent>& MappingEvents::take() {
-  const uint64_t until_ns = monotonic_now_ns();
+  const uint64_t until_ns = monotonic_ns();
   std::array<epoll_event, 64> woken;
   epoll_wait(wakes_.get(), woken.data(), woken.size(), 0);  // or fd() stays readable
   for (CpuRing& ring : rings_)

@@ -1,8 +1,8 @@
 #include "symbolize/object_finder.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "symbolize/vdso.h"
 
 namespace dwell::symbolize {
@@ -15,11 +15,9 @@ constexpr uint64_t kUprobesStart = 0x7fffffffe000;
 constexpr uint64_t kUprobesEnd = 0x7ffffffff000;
 
 // A moment of CLOCK_MONOTONIC on the wall clock, which file times are in.
-int64_t unix_time_of(uint64_t monotonic_ns) {
-  timespec wall{};
-  clock_gettime(CLOCK_REALTIME, &wall);
-  const int64_t now = wall.tv_sec * int64_t{1'000'000'000} + wall.tv_nsec;
-  return now - static_cast<int64_t>(monotonic_now_ns() - monotonic_ns);
+int64_t unix_time_of(uint64_t then_ns) {
+  const auto now = static_cast<int64_t>(clock_ns(CLOCK_REALTIME));
+  return now - static_cast<int64_t>(monotonic_ns() - then_ns);
 }
 
 bool same_inode(const OpenedFile& file, const Backing& backing) {

@@ -1,18 +1,13 @@
 #include "symbolize/process_maps.h"
 
 #include <sys/sysmacros.h>
-#include <time.h>
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace dwell::symbolize {
 namespace {
-
-uint64_t clock_ns(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 uint64_t monotonic_start(const ProcessKey& key) {
   return key.start_boottime_ns - std::min(key.start_boottime_ns, boottime_lead_ns());
@@ -75,10 +70,8 @@ Image& insert_image(Life& life, size_t at, uint32_t exec_id, uint64_t begin_ns) 
 
 }  // namespace
 
-uint64_t monotonic_now_ns() { return clock_ns(CLOCK_MONOTONIC); }
-
 uint64_t boottime_lead_ns() {
-  const uint64_t monotonic = clock_ns(CLOCK_MONOTONIC);
+  const uint64_t monotonic = monotonic_ns();
   return clock_ns(CLOCK_BOOTTIME) - monotonic;
 }
 
@@ -240,7 +233,7 @@ std::optional<LiveProcess> ProcessMaps::live(const ProcessKey& key, const Image&
 }
 
 Image& ProcessMaps::running_image(const LiveProcess& process) {
-  const uint64_t now_ns = monotonic_now_ns();
+  const uint64_t now_ns = monotonic_ns();
   Life* life = &current_life(process.pid(), now_ns);
   if (life->start_ticks && *life->start_ticks != process.start_ticks())
     life = &add_life(process.pid());  // the number was used again, and no event told
@@ -251,19 +244,19 @@ Image& ProcessMaps::running_image(const LiveProcess& process) {
 }
 
 void ProcessMaps::read_maps(const ProcessKey& key, Image& image) {
-  if (monotonic_now_ns() < image.next_read_ns) return;
+  if (monotonic_ns() < image.next_read_ns) return;
   const auto process = live(key, image);
   if (process)
     refresh(*process, image);
   else
-    image.next_read_ns = monotonic_now_ns() + kReadPauseNs;
+    image.next_read_ns = monotonic_ns() + kReadPauseNs;
 }
 
 void ProcessMaps::refresh(const LiveProcess& process, Image& image) {
-  const uint64_t start_ns = monotonic_now_ns();
+  const uint64_t start_ns = monotonic_ns();
   if (start_ns < image.next_read_ns) return;
   read_from(process, image);
-  const uint64_t end_ns = monotonic_now_ns();
+  const uint64_t end_ns = monotonic_ns();
   // A process can have so many mappings that reading them all the time would be all that we do.
   image.next_read_ns = end_ns + std::max(kReadPauseNs, kReadShare * (end_ns - start_ns));
 }
@@ -288,7 +281,7 @@ Mapping ProcessMaps::to_mapping(const MapsLine& line, const std::string& root_pr
 
 void ProcessMaps::read_from(const LiveProcess& process, Image& image) {
   const uint64_t appeared_ns = image.read_ns != 0 ? image.read_ns : image.begin_ns;
-  const uint64_t now_ns = monotonic_now_ns();
+  const uint64_t now_ns = monotonic_ns();
   // Reading maps and arguments waits for the lock of the address space, which may be held long.
   const auto reading = worker_.run([process] { return read_all_of(process); });
   // It has exec'ed: nothing was read of this image, or on_exec would take it for the next one.

@@ -110,7 +110,6 @@ class ProcessMaps {
   std::deque<uint32_t> births_;  // pids, one per life, oldest first
 };
 
-uint64_t monotonic_now_ns();
 // What to subtract from CLOCK_BOOTTIME to get CLOCK_MONOTONIC: the time spent suspended.
 uint64_t boottime_lead_ns();
 

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/clock.h"
+
 namespace dwell::symbolize {
 namespace {
 
@@ -126,7 +128,7 @@ TEST_F(ProcessMapsTest, AReadingThatCameTooLateForAnImageIsNoReading) {
   Image& before = maps_.running_image(*process);
   const std::string own = before.executable;
   EXPECT_EQ(own, read_link("/proc/self/exe"));
-  const uint64_t exec_ns = monotonic_now_ns();
+  const uint64_t exec_ns = monotonic_ns();
   ASSERT_EQ(write(gate[1], "g", 1), 1);
   while (process->executable() == own) usleep(1000);
   std::this_thread::sleep_for(std::chrono::milliseconds(150));  // until it may be read again

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "base/clock.h"
 #include "symbolize/demangle.h"
 #include "symbolize/jit_maps.h"
 #include "symbolize/kernel_table.h"
@@ -62,7 +63,7 @@ class SystemSymbolizer final : public Symbolizer {
     if (unwinding_) unwinding_->want_all();
   }
   void doubt_unwinding(uint32_t pid) override {
-    if (unwinding_) unwinding_->doubt(pid, monotonic_now_ns());
+    if (unwinding_) unwinding_->doubt(pid, monotonic_ns());
   }
   bool settle_unwinding(std::chrono::milliseconds patience) override {
     poll();
@@ -132,7 +133,7 @@ void SystemSymbolizer::wake_by(int fd) {
 
 void SystemSymbolizer::poll() {
   if (events_) take_events();
-  if (unwinding_) unwinding_->update(monotonic_now_ns());
+  if (unwinding_) unwinding_->update(monotonic_ns());
 }
 
 void SystemSymbolizer::take_events() {
@@ -143,13 +144,13 @@ void SystemSymbolizer::take_events() {
   }
   if (const uint64_t lost = events_->lost(); lost != lost_events_) {
     lost_events_ = lost;
-    maps_.on_lost(monotonic_now_ns());
+    maps_.on_lost(monotonic_ns());
   }
 }
 
 void SystemSymbolizer::tell_unwinding(const MappingEvent& event) {
   if (event.kind == MappingEvent::Kind::kFork) unwinding_->on_fork(event.parent_pid, event.pid);
-  if (event.kind == MappingEvent::Kind::kExec) unwinding_->on_exec(event.pid, monotonic_now_ns());
+  if (event.kind == MappingEvent::Kind::kExec) unwinding_->on_exec(event.pid, monotonic_ns());
   if (event.kind == MappingEvent::Kind::kMap) unwinding_->on_map(event.pid);
 }
 
@@ -258,7 +259,7 @@ std::vector<LocationId> SystemSymbolizer::locate_python(const ProcessKey& proces
 
 void SystemSymbolizer::notice_process(const ProcessKey& process) {
   // Without events the key itself is all that tells of an exec.
-  Image& image = events_ ? maps_.likely_image(process) : maps_.image(process, monotonic_now_ns());
+  Image& image = events_ ? maps_.likely_image(process) : maps_.image(process, monotonic_ns());
   maps_.read_maps(process, image);
 }
 

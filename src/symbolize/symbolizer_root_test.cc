@@ -1,5 +1,6 @@
 // The symbolizer on live, dying and dead processes: deleted files, namespaces, exec, reuse of
 // addresses. Needs root for map_files, perf events of the whole machine and namespaces.
+#include "base/clock.h"
 #include "symbolize/root_fixture.h"
 
 namespace dwell::symbolize {
@@ -10,7 +11,7 @@ TEST_F(SymbolizerRootTest, NamesADeletedProgram) {
   Target target({shop_.path("p")});
   ASSERT_TRUE(target.wait_ready());
   ASSERT_TRUE(shop_.run("rm p"));
-  const LocationId id = locate(target.key(), target.at("inner"), monotonic_now_ns());
+  const LocationId id = locate(target.key(), target.at("inner"), monotonic_ns());
   EXPECT_EQ(symbolizer_->describe(id).function, "inner");
   EXPECT_EQ(object(id).kind, ModuleKind::kDeletedFile);
   EXPECT_EQ(object(id).path, shop_.path("p"));
@@ -22,7 +23,7 @@ TEST_F(SymbolizerRootTest, NamesAReplacedProgramFromTheFileThatRuns) {
   Target target({shop_.path("p")});
   ASSERT_TRUE(target.wait_ready());
   ASSERT_TRUE(shop_.run("mv new p"));
-  EXPECT_EQ(name(target.key(), target.at("inner"), monotonic_now_ns()), "old_inner");
+  EXPECT_EQ(name(target.key(), target.at("inner"), monotonic_ns()), "old_inner");
 }
 
 TEST_F(SymbolizerRootTest, NamesNothingFromAFileThatReplacedTheOneOfADeadProcess) {
@@ -38,7 +39,7 @@ TEST_F(SymbolizerRootTest, NamesNothingFromAFileThatReplacedTheOneOfADeadProcess
   late->notice_process(key);
   target.stop();
   ASSERT_TRUE(shop_.run("mv new p"));
-  const LocationId id = late->locate_user(key, target.at("inner"), false, monotonic_now_ns());
+  const LocationId id = late->locate_user(key, target.at("inner"), false, monotonic_ns());
   EXPECT_NE(late->describe(id).function, "new_inner");
   EXPECT_EQ(late->object(late->describe(id).object).path, shop_.path("p"));
 }
@@ -49,7 +50,7 @@ TEST_F(SymbolizerRootTest, NamesProgramsWhosePathsLookStrange) {
     std::filesystem::rename(shop_.path("p"), shop_.path(strange));
     Target target({shop_.path(strange)});
     ASSERT_TRUE(target.wait_ready());
-    const LocationId id = locate(target.key(), target.at("inner"), monotonic_now_ns());
+    const LocationId id = locate(target.key(), target.at("inner"), monotonic_ns());
     EXPECT_EQ(symbolizer_->describe(id).function, "inner") << strange;
     EXPECT_EQ(object(id).kind, ModuleKind::kFile) << strange;
   }
@@ -63,7 +64,7 @@ TEST_F(SymbolizerRootTest, UsesTheFileOfTheMountNamespaceNotItsNamesakeHere) {
                      shop_.path("p")});
   if (!target.wait_ready()) GTEST_SKIP() << "cannot make a mount namespace here";
   const ProcessKey key = target.key();
-  const LocationId id = locate(key, target.at("inner"), monotonic_now_ns());
+  const LocationId id = locate(key, target.at("inner"), monotonic_ns());
   EXPECT_EQ(symbolizer_->describe(id).function, "container_inner");
   EXPECT_EQ(object(id).path, shop_.path("p"));
 }
@@ -77,7 +78,7 @@ TEST_F(SymbolizerRootTest, NamesAProgramOnAnOverlayWhoseInodesDiffer) {
            "lower/w && cp p lower/l/ && mount -t overlay overlay -o "
            "lowerdir=lower/l,upperdir=lower/u,workdir=lower/w merged && exec merged/p"});
   if (!target.wait_ready()) GTEST_SKIP() << "cannot mount an overlay here";
-  const LocationId id = locate(target.key(), target.at("inner"), monotonic_now_ns());
+  const LocationId id = locate(target.key(), target.at("inner"), monotonic_ns());
   EXPECT_EQ(symbolizer_->describe(id).function, "layered_inner");
   EXPECT_TRUE(symbolizer_->unresolved().empty());
 }
@@ -88,7 +89,7 @@ TEST_F(SymbolizerRootTest, NamesAChrootedProgramByThePathThatItSees) {
   Target target({"chroot", shop_.path("root"), "/app/p"});
   ASSERT_TRUE(target.wait_ready());
   const ProcessKey key = target.key();
-  const LocationId id = locate(key, target.at("inner"), monotonic_now_ns());
+  const LocationId id = locate(key, target.at("inner"), monotonic_ns());
   EXPECT_EQ(symbolizer_->describe(id).function, "inside_inner");
   EXPECT_EQ(object(id).path, "/app/p");
 }
@@ -109,7 +110,7 @@ int main(int argc, char** argv) {
 })");
   Target target({shop_.path("launch"), shop_.path("p")});
   ASSERT_TRUE(target.wait_ready());
-  const LocationId id = locate(target.key(), target.at("inner"), monotonic_now_ns());
+  const LocationId id = locate(target.key(), target.at("inner"), monotonic_ns());
   EXPECT_EQ(symbolizer_->describe(id).function, "inner");
   EXPECT_EQ(object(id).kind, ModuleKind::kMemfd);
   EXPECT_EQ(object(id).path, "memfd:payload");
@@ -166,12 +167,12 @@ TEST_F(SymbolizerRootTest, TellsTheImagesOfOnePidApart) {
   Target target({shop_.path("a")});
   ASSERT_TRUE(target.wait_ready());
   const ProcessKey before = target.key(5);
-  const uint64_t first_ip = target.at("inner"), first_ns = monotonic_now_ns();
+  const uint64_t first_ip = target.at("inner"), first_ns = monotonic_ns();
   target.go_on();
   ASSERT_TRUE(target.wait_ready());
   const ProcessKey after = target.key(6);
   const uint64_t second_ip = target.at("inner");
-  EXPECT_EQ(name(after, second_ip, monotonic_now_ns()), "second_inner");
+  EXPECT_EQ(name(after, second_ip, monotonic_ns()), "second_inner");
   EXPECT_EQ(name(before, first_ip, first_ns), "first_inner");
   EXPECT_EQ(symbolizer_->process_info(before).executable, shop_.path("a"));
   EXPECT_EQ(symbolizer_->process_info(after).executable, shop_.path("b"));
@@ -194,9 +195,9 @@ TEST_F(SymbolizerRootTest, DoesNotTakeTheMapsOfTheNextImageForThoseOfThisOne) {
   target.go_on();
   ASSERT_TRUE(target.wait_ready());
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  locate(before, 0x10, monotonic_now_ns());  // unknown: asks /proc again
-  EXPECT_EQ(name(before, first_ip, monotonic_now_ns()), "first_inner");
-  EXPECT_EQ(name(after, target.at("inner"), monotonic_now_ns()), "second_inner");
+  locate(before, 0x10, monotonic_ns());  // unknown: asks /proc again
+  EXPECT_EQ(name(before, first_ip, monotonic_ns()), "first_inner");
+  EXPECT_EQ(name(after, target.at("inner"), monotonic_ns()), "second_inner");
 }
 
 TEST_F(SymbolizerRootTest, TellsTwoLibrariesAtOneAddressApart) {
@@ -223,14 +224,14 @@ int main(int argc, char** argv) {
                  shop_.path("libtwo.so"), "function_in_two"});
   ASSERT_TRUE(target.wait_ready());
   const ProcessKey key = target.key();
-  const uint64_t one = target.at("f"), one_ns = monotonic_now_ns();
+  const uint64_t one = target.at("f"), one_ns = monotonic_ns();
   target.go_on();
   ASSERT_TRUE(target.wait_ready());
-  const uint64_t two = target.at("f"), two_ns = monotonic_now_ns();
+  const uint64_t two = target.at("f"), two_ns = monotonic_ns();
   if (one != two) GTEST_SKIP() << "the loader did not use the address again";
   EXPECT_EQ(name(key, two, two_ns), "function_in_two");
   EXPECT_EQ(name(key, one, one_ns), "function_in_one");
-  EXPECT_EQ(name(key, two, monotonic_now_ns()), "function_in_two");
+  EXPECT_EQ(name(key, two, monotonic_ns()), "function_in_two");
 }
 
 TEST_F(SymbolizerRootTest, NamesAProcessWhoseLeaderHasExited) {
@@ -257,7 +258,7 @@ int main(void) {
   Target target({shop_.path("p")});
   ASSERT_TRUE(target.wait_ready());
   const ProcessKey key = target.key();
-  EXPECT_EQ(name(key, target.at("worker"), monotonic_now_ns()), "worker");
+  EXPECT_EQ(name(key, target.at("worker"), monotonic_ns()), "worker");
   EXPECT_EQ(symbolizer_->process_info(key).executable, shop_.path("p"));
 }
 
@@ -266,6 +267,7 @@ TEST_F(SymbolizerRootTest, NamesTheVdsoWithoutAFile) {
 #include <stdio.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+
 int main(void) {
   char c;
   printf("vdso %lx\nready\n", getauxval(33));
@@ -276,7 +278,7 @@ int main(void) {
   ASSERT_TRUE(target.wait_ready());
   bool named = false;
   for (uint64_t offset = 0; offset < 0x2000 && !named; offset += 16) {
-    const LocationId id = locate(target.key(), target.at("vdso") + offset, monotonic_now_ns());
+    const LocationId id = locate(target.key(), target.at("vdso") + offset, monotonic_ns());
     EXPECT_EQ(object(id).path, "[vdso]");
     named = symbolizer_->describe(id).function.find("gettime") != std::string::npos;
   }
@@ -293,7 +295,7 @@ TEST_F(SymbolizerRootTest, ReadsFilesAgainThatItClosedToSaveDescriptors) {
     build("p" + number, "f" + number + "_");
     Target target({shop_.path("p" + number)});
     ASSERT_TRUE(target.wait_ready());
-    ids.push_back(locate(target.key(), target.at("inner"), monotonic_now_ns()));
+    ids.push_back(locate(target.key(), target.at("inner"), monotonic_ns()));
   }
   for (int i = 0; i < 6; ++i)
     EXPECT_EQ(symbolizer_->describe(ids[static_cast<size_t>(i)]).function,

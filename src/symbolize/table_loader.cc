@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 namespace dwell::symbolize {
@@ -173,9 +174,9 @@ void TableLoader::update(uint64_t now_ns) {
 }
 
 bool TableLoader::settle(std::chrono::milliseconds patience) {
-  const uint64_t end_ns = monotonic_now_ns() + static_cast<uint64_t>(patience.count()) * 1'000'000;
+  const uint64_t end_ns = monotonic_ns() + static_cast<uint64_t>(patience.count()) * 1'000'000;
   for (;;) {
-    const uint64_t now_ns = monotonic_now_ns();
+    const uint64_t now_ns = monotonic_ns();
     update(now_ns);
     const bool idle = changed_.empty() && compiler_.is_idle();
     if (idle || now_ns >= end_ns) return idle;

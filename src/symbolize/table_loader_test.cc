@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/clock.h"
 #include "unwind/fake_table_memory.h"
 
 namespace dwell::symbolize {
@@ -114,7 +115,7 @@ TEST_F(TableLoaderTest, FollowsAForkAndItsEnd) {
   loader_->on_fork(self_, child);
   EXPECT_EQ(tables_->processes(), 2u);
   end(child);
-  loader_->update(monotonic_now_ns());
+  loader_->update(monotonic_ns());
   EXPECT_EQ(tables_->processes(), 1u);
 }
 
@@ -123,7 +124,7 @@ TEST_F(TableLoaderTest, DropsTheMappingsOfTheProgramBeforeAnExec) {
   loader_->want(child);
   settle();
   ASSERT_NE(memory_->find(child, address_of("clock_nanosleep")), nullptr);
-  loader_->on_exec(child, monotonic_now_ns());
+  loader_->on_exec(child, monotonic_ns());
   EXPECT_EQ(memory_->find(child, address_of("clock_nanosleep")), nullptr);
   loader_->on_map(child);
   settle();
@@ -136,7 +137,7 @@ TEST_F(TableLoaderTest, CompilesAgainWhatWasDroppedAndIsMappedAgain) {
   settle();
   ASSERT_GT(tables_->rows(), 0u);
   end(first);
-  const uint64_t now = monotonic_now_ns(), later = now + unwind::LoadedTables::kIdleNs;
+  const uint64_t now = monotonic_ns(), later = now + unwind::LoadedTables::kIdleNs;
   loader_->update(now);
   loader_->update(later + TableLoader::kDropPauseNs);
   EXPECT_EQ(tables_->rows(), 0u);
@@ -158,7 +159,7 @@ TEST_F(TableLoaderTest, ReadsTheMappingsAgainWhenAWalkDoubtsThem) {
   const uint64_t code = reinterpret_cast<uint64_t>(dlsym(late, "__p_class"));
   const uint64_t probe = code != 0 ? code : address;
   std::this_thread::sleep_for(milliseconds(200));  // between two readings of one process
-  loader_->doubt(self_, monotonic_now_ns());
+  loader_->doubt(self_, monotonic_ns());
   settle();
   EXPECT_NE(memory_->find(self_, probe), nullptr);
 }
@@ -167,7 +168,7 @@ TEST_F(TableLoaderTest, SurvivesProcessesThatAreGone) {
   const uint32_t child = start_child();
   end(child);
   loader_->want(child);
-  loader_->doubt(child, monotonic_now_ns());
+  loader_->doubt(child, monotonic_ns());
   loader_->on_map(child);
   settle();
   EXPECT_EQ(tables_->processes(), 0u);

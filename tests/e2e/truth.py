@@ -4,13 +4,23 @@ import re
 from dwell_e2e import LONG_WAIT_SLACK, PROCESS_TIMES, SHORT_WAIT_SLACK_NS, check, total
 
 
-def compare_waits(profile, line, causes, classes=None, waits=None):
+def passes(profile, row, function):
+    """Does the row's kernel stack hold this function? A row without a kernel stack may."""
+    kernel = [f["function"] or f["name"] for f in profile.frames(row) if f["kind"] == "kernel"]
+    return function is None or not kernel or function in kernel
+
+
+def compare_waits(profile, line, causes, classes=None, waits=None, through=None):
     """One thread's waits under these causes: the count is exact, the time inside the program's clock and the slack.
 
-    A timed wait also holds what preempted the thread between the two clock readings; that time stands in run-queue
+    `through` is a kernel function that all of them pass; others of the same cause, which the program does not time (a
+    page fault may wait for the lock of the page tables), are told. A timed wait also holds what preempted the thread between the two clock readings; that time stands in run-queue
     rows of the same thread and is no error of the wait's row.
     """
     rows = profile.rows(tid=line["tid"], name=line["name"], cause=causes, classes=classes, blocked=True)
+    rows, rest = ([r for r in rows if wanted == passes(profile, r, through)] for wanted in (True, False))
+    if rest:
+        print(f"{line['name']}: {total(rest, 'count')} more waits, not through {through}: {[profile.functions(r)[:3] for r in rest]}")
     # A wait that was over before the thread had left the CPU is none: then the kernel counted fewer switches.
     waits = min(line["waits"], line["voluntary"]) if waits is None else waits
     got, count, truth = total(rows), total(rows, "count"), line["sum_ns"]
@@ -98,15 +108,23 @@ def check_totals(profile, label=""):
 
 
 def schedstat_difference(thread):
-    """(ns that the kernel's books of this thread are away, the slack for it, text). Both phases and their sum count."""
-    stat, times = thread["schedstat"], thread["times"]
+    """(ns that the kernel's books of this thread are away, the slack for it, text). Both phases and their sum count.
+
+    The kernel's books were read before the window and after it: they may hold as much more as lay outside.
+    """
+    stat, times = dict(thread["schedstat"]), thread["times"]
+    outside = stat.pop("stretch_ns") - times["alive_ns"]
     ours = {"on_cpu_ns": times["running_ns"], "run_queue_ns": times["run_queue_ns"] + times["censored_run_queue_ns"]}
     both, their_both = sum(ours.values()), sum(stat.values())
-    off = max(abs(ours[key] - stat[key]) for key in ours)
+
+
+    def away(ours_ns, theirs_ns):
+        return max(ours_ns - theirs_ns, theirs_ns - ours_ns - outside, 0)
+    off = max(away(ours[key], stat[key]) for key in ours)
     # Where a thread begins to run the kernel's books use a clock that was read on the way out of idle. That moves time
     # from run queue to running, by more than the slack on a loaded virtual machine; the sum of both stays.
-    if abs(both - their_both) < off <= 200_000 * (times["intervals"] + 1):
-        off = abs(both - their_both)
+    if away(both, their_both) < off <= 200_000 * (times["intervals"] + 1):
+        off = away(both, their_both)
     switches = times["intervals"] + 1
     return off, 0.01 * their_both, switches, f"{thread['name']}[{thread['tid']}] {ours} against {stat} ({switches} switches)"
 
@@ -123,6 +141,8 @@ def check_schedstat(profile, label=""):
     # The kernel's books are of the thread, not of one of its lives under one name; and it may hide threads.
     whole = [t for t in profile.threads
              if t["schedstat"] and not t["folded"] and lives[t["tid"]] == 1 and not t["times"]["lost_ns"]]
+    outside = [t["schedstat"]["stretch_ns"] - t["times"]["alive_ns"] for t in whole]
+    check(min(outside, default=0) >= 0, f"{label}schedstat was read around the window, at most {max(outside, default=0) / 1e6:.3f} ms outside")
     found = [schedstat_difference(t) for t in whole if not (hides and t["kernel"])]
     if hides:
         apart = [text for off, share, switches, text in map(schedstat_difference, (t for t in whole if t["kernel"]))

@@ -9,6 +9,8 @@ CAUSES = {"nanosleep": {"clock_nanosleep"}, "poll": {"poll", "ppoll"}, "epoll": 
 CLASSES = {way: {"interruptible"} for way in CAUSES} | {"vfork": {"killable", "uninterruptible"},
                                                         "fault": {"interruptible", "killable"}}
 
+THROUGH = {"fault": "handle_userfault"}
+
 
 def story():
     profile, truth, _ = record_command([program("sleeper"), "--seconds", "4"])
@@ -16,7 +18,7 @@ def story():
         if "impossible" in line:
             print(f"this machine has no way to block by {line['what']}: {line['impossible']}")
         elif line["what"] in CAUSES:
-            compare_waits(profile, line, CAUSES[line["what"]], CLASSES[line["what"]])
+            compare_waits(profile, line, CAUSES[line["what"]], CLASSES[line["what"]], through=THROUGH.get(line["what"]))
             rest = [r for r in profile.rows(tid=line["tid"], blocked=True) if r["cause"] not in CAUSES[line["what"]]]
             check(total(rest, "blocked_ns") < 20e6,
                   f"{line['what']}: blocked {total(rest) / 1e6:.3f} ms for other reasons {sorted({r['cause'] for r in rest})}")

@@ -80,7 +80,7 @@ def check_recordings(results):
         causes = {"nanosleep": {"clock_nanosleep"}, "poll": {"poll", "ppoll"}, "pipe": {"read"}, "socket": {"recvfrom"}, "condition": {"futex"},
                   "mutex": {"futex"}, "fault": {"page fault"}, "vfork": {"vfork", "clone", "clone3"}}.get(line["what"])
         if causes and "impossible" not in line:
-            rows = compare_waits(profile, line, causes)
+            rows = compare_waits(profile, line, causes, through={"fault": "handle_userfault"}.get(line["what"]))
             if line["what"] == "vfork":
                 check({r["class"] for r in rows} <= {"killable", "uninterruptible"}, f"vfork: {sorted({r['class'] for r in rows})}")
     profile, _ = recording(results, "small")

@@ -66,7 +66,7 @@ export interface ThreadEntry {
   folded: number; // 0, or how many threads this entry stands for
   times: ThreadTimes;
   residual_ns: number;
-  schedstat: {on_cpu_ns: number; run_queue_ns: number} | null;
+  schedstat: {on_cpu_ns: number; run_queue_ns: number; stretch_ns: number} | null;
 }
 export interface RowEntry {
   thread: number;

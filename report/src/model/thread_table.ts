@@ -31,7 +31,8 @@ export interface Agreement {
 }
 
 // The kernel accounts at ticks and switches, we at switches: a difference up to 1 % of the time
-// alive or one millisecond is agreement.
+// alive or one millisecond is agreement. Its books were read before the window and after it, so
+// that they may hold as much more as lay outside.
 const kTolerance = 0.01;
 const kTolerance_ns = 1e6;
 
@@ -41,6 +42,7 @@ export function agreement(thread: ThreadEntry): Agreement {
   const running_ns = times.running_ns - schedstat.on_cpu_ns;
   const run_queue_ns = times.run_queue_ns + times.censored_run_queue_ns - schedstat.run_queue_ns;
   const allowed = Math.max(kTolerance_ns, kTolerance * times.alive_ns);
-  const agrees = Math.abs(running_ns) <= allowed && Math.abs(run_queue_ns) <= allowed;
+  const outside_ns = Math.max(0, schedstat.stretch_ns - times.alive_ns);
+  const agrees = [running_ns, run_queue_ns].every(ns => ns <= allowed && -ns <= allowed + outside_ns);
   return {verdict: agrees ? 'agrees' : 'differs', running_ns, run_queue_ns};
 }
