@@ -120,8 +120,8 @@ static always_inline void charge_overflow(struct thread_state* state,
  * this thread in (or the closing iterator, after the window) writes to it; the run-queue locks
  * order them.
  */
-verified_once int charge_row(struct thread_state* state, const struct interval* interval,
-                             __u64 kernel_stack) {
+verified_alone int charge_row(struct thread_state* state, const struct interval* interval,
+                              __u64 kernel_stack) {
   if (!state || !interval) return 0;
   struct dwell_row_key key = {
       .user_stack = state->user_stack,

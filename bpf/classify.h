@@ -19,15 +19,19 @@ static always_inline __u32 live_state(struct task_struct* task) {
   return (__u32)BPF_CORE_READ(old, state);
 }
 
-/* The user-mode registers of `task`. */
-static always_inline void read_regs(struct task_struct* task, struct user_regs* regs) {
+/* Where the user-mode registers of `task` are saved. */
+static always_inline struct pt_regs___x86* saved_regs(struct task_struct* task) {
 #ifdef DWELL_RAW_TP
   __u64 pad = bpf_core_type_exists(struct fred_ss) ? 16 : 0;
-  struct pt_regs___x86* saved = BPF_CORE_READ(task, stack) + X86_THREAD_BYTES - pad -
-                                bpf_core_type_size(struct pt_regs___x86);
+  return BPF_CORE_READ(task, stack) + X86_THREAD_BYTES - pad -
+         bpf_core_type_size(struct pt_regs___x86);
 #else
-  struct pt_regs___x86* saved = (void*)bpf_task_pt_regs(task);
+  return (void*)bpf_task_pt_regs(task);
 #endif
+}
+
+static always_inline void read_regs(struct task_struct* task, struct user_regs* regs) {
+  struct pt_regs___x86* saved = saved_regs(task);
   regs->ip = READ(saved, ip);
   regs->sp = READ(saved, sp);
   regs->bp = READ(saved, bp);

@@ -10,13 +10,15 @@
 
 /*
  * A function that the verifier looks at once, whatever the paths that lead to it: with their loops
- * inlined at the end of each path the programs would be too large. Kernels before 5.12 take no
- * pointers there.
+ * inlined at the end of each path the programs would be too large. Kernels before 5.13, which the
+ * raw build serves, give it no pointers: there one with loops finds its scratch by itself, and a
+ * small one (`verified_alone`) is looked at with each path after all.
  */
-#ifdef DWELL_RAW_TP
-#define verified_once static __attribute__((noinline))
-#else
 #define verified_once __attribute__((noinline))
+#ifdef DWELL_RAW_TP
+#define verified_alone static __attribute__((noinline))
+#else
+#define verified_alone verified_once
 #endif
 
 const volatile struct dwell_config config = {};
@@ -206,5 +208,21 @@ struct {
   __type(key, __u32);
   __type(value, struct scratch);
 } iterator_scratch SEC(".maps");
+
+static always_inline struct scratch* scratch_at(void* map, __u32 index) {
+  return bpf_map_lookup_elem(map, &index);
+}
+#define get_scratch(map) scratch_at(map, 0)
+
+/* How a function that is verified once is told its scratch: see verified_once. */
+#ifdef DWELL_RAW_TP
+typedef __u32 scratch_reference;
+#define refer_to(scratch) 0
+#define referred(reference) scratch_at(&switch_scratch, reference)
+#else
+typedef struct scratch* scratch_reference;
+#define refer_to(scratch) (scratch)
+#define referred(reference) (reference)
+#endif
 
 #endif

@@ -22,11 +22,6 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-static always_inline struct scratch* get_scratch(void* map) {
-  __u32 zero = 0;
-  return bpf_map_lookup_elem(map, &zero);
-}
-
 HOOK("sched_switch")
 int on_sched_switch(__u64* ctx) {
   struct task_struct* prev = (void*)ctx[1];
@@ -90,9 +85,7 @@ int on_task_newtask(__u64* ctx) {
   struct task_struct* task = (void*)ctx[0];
   if (window.end_ns) return 0; /* or the closing iterator would take it for one of the window's */
   inherit_target(task);
-#ifndef DWELL_RAW_TP
   inherit_tables(task);
-#endif
   if (maybe_target(task)) make_state(task, false);
   return 0;
 }
@@ -140,9 +133,7 @@ static always_inline struct thread_state* next_life(void* ctx, struct task_struc
 
 HOOK("sched_process_exec")
 int on_sched_process_exec(__u64* ctx) {
-#ifndef DWELL_RAW_TP
   forget_tables((void*)ctx[0]);
-#endif
   next_life(ctx, (void*)ctx[0], DWELL_END_EXECUTED);
   return 0;
 }

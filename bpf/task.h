@@ -17,6 +17,14 @@
 #define READ(pointer, field) ((pointer)->field)
 #endif
 
+static always_inline struct task_struct* current_task(void) {
+#ifdef DWELL_RAW_TP
+  return (void*)bpf_get_current_task();
+#else
+  return bpf_get_current_task_btf();
+#endif
+}
+
 enum phase {
   PHASE_UNKNOWN = 0, /* no event so far: `seed` tells, or the first event does */
   PHASE_RUNNING = 1,
@@ -200,7 +208,9 @@ static always_inline void describe_life(struct task_struct* task, struct thread_
   state->thread = life_id(READ(task, pid), state->start_boottime_ns, state->life);
 }
 
-static always_inline struct thread_state* make_state(struct task_struct* task, bool gap) {
+/* Not inlined: its 272 bytes of stack would be the caller's while that walks a stack. */
+static __attribute__((noinline)) struct thread_state* make_state(struct task_struct* task,
+                                                                 bool gap) {
   struct thread_state initial = {};
   if (!is_target(task)) return 0;
   describe_life(task, &initial);

@@ -32,7 +32,9 @@ enum {
 /* Reads `bytes` at `address` of the current task, or in a sleepable iterator of `other`. */
 static always_inline long read_user(struct task_struct* other, void* to, __u32 bytes,
                                     __u64 address) {
+#ifndef DWELL_RAW_TP
   if (other) return bpf_copy_from_user_task(to, bytes, (const void*)address, other, 0);
+#endif
   return bpf_probe_read_user(to, bytes, (const void*)address);
 }
 
@@ -53,7 +55,8 @@ static always_inline long read_word(struct task_struct* other, struct scratch* s
   return 0;
 }
 
-verified_once int load_current_word(struct scratch* scratch, __u64 address) {
+verified_once int load_current_word(scratch_reference reference, __u64 address) {
+  struct scratch* scratch = referred(reference);
   if (!scratch || read_word(0, scratch, address) != 0) return -1;
   __u32 number = scratch->walk.loads++;
   if (number < KEPT_LOADS) {
@@ -65,7 +68,7 @@ verified_once int load_current_word(struct scratch* scratch, __u64 address) {
 
 /* The same for the walk, which notes what it read of the current task (kept_walks.h). */
 static always_inline long load(struct task_struct* other, struct scratch* scratch, __u64 address) {
-  return other ? read_word(other, scratch, address) : load_current_word(scratch, address);
+  return other ? read_word(other, scratch, address) : load_current_word(refer_to(scratch), address);
 }
 
 /* The walk depends on a register that `load_number` gave. */
@@ -105,8 +108,7 @@ static always_inline long load_register(struct task_struct* other, struct scratc
     return walk->bx == POINTER_LOST;
   } else {
     if (!walk->is_leaf || number >= DWELL_REGISTER_COUNT) return -1;
-    struct task_struct* task = other ? other : bpf_get_current_task_btf();
-    void* regs = (void*)bpf_task_pt_regs(task);
+    void* regs = saved_regs(other ? other : current_task());
     walk->loads += KEPT_LOADS; /* not to be kept: this register is none of those compared */
     return bpf_probe_read_kernel(&walk->word, 8, regs + saved_at[number]);
   }
@@ -307,7 +309,8 @@ static always_inline __u32 step(struct task_struct* other, struct scratch* scrat
   return GO_ON;
 }
 
-verified_once __u32 step_current(struct scratch* scratch) {
+verified_once __u32 step_current(scratch_reference reference) {
+  struct scratch* scratch = referred(reference);
   return scratch ? step(0, scratch) : DWELL_WALK_FAULT;
 }
 
@@ -325,16 +328,22 @@ static always_inline void find_tables(const struct dwell_process_key* process, s
 }
 
 /* Of the current task, from where begin_walk stands. Returns the hash of the stack. */
-verified_once __u64 walk_current(struct scratch* scratch) {
+verified_once __u64 walk_current(scratch_reference reference) {
+  struct scratch* scratch = referred(reference);
   if (!scratch) return 0;
   __u32 end = scratch->regs.cs == X86_USER32_CS ? DWELL_WALK_COMPAT : GO_ON;
   for (__u32 i = 0; i < DWELL_MAX_FRAMES && end == GO_ON; ++i) {
-    end = step_current(scratch);
+    end = step_current(reference);
     if (end == GO_ON) end = keep_frame(scratch);
   }
   return finish_walk(scratch, end);
 }
 
+#ifdef DWELL_RAW_TP /* never reads another task's stack */
+static always_inline __u64 walk_other(struct task_struct* task, struct scratch* scratch) {
+  return 0;
+}
+#else
 struct other_walk {
   struct task_struct* task;
   struct scratch* scratch;
@@ -353,5 +362,6 @@ static always_inline __u64 walk_other(struct task_struct* task, struct scratch* 
   if (scratch->regs.cs != X86_USER32_CS) bpf_loop(DWELL_MAX_FRAMES, step_other, &walk, 0);
   return finish_walk(scratch, walk.end);
 }
+#endif
 
 #endif

@@ -5,7 +5,7 @@
 #define DWELL_BPF_USER_STACK_H
 
 #ifdef DWELL_RAW_TP
-#include "frame_pointers.h"
+#include "walks_anew.h"
 #else
 #include "kept_walks.h"
 #include "python.h"
@@ -51,7 +51,7 @@ static always_inline __u64 take_native_stack(struct task_struct* other, struct t
   struct kept_walk* kept = other ? 0 : find_kept(state, scratch);
   __u64 id = repeat_walk(kept, state, scratch);
   if (id) return id;
-  id = stack_id(other ? walk_other(other, scratch) : walk_current(scratch));
+  id = stack_id(other ? walk_other(other, scratch) : walk_current(refer_to(scratch)));
   __u64 counted_under = id;
   if (id != state->known_stack) {
     scratch->stack.process = state->process;

@@ -123,12 +123,18 @@ std::vector<NamedReader> all_readers(const std::vector<uint32_t>& online) {
   std::vector<NamedReader> readers;
   readers.push_back({"dwell", std::make_unique<DwellReader>()});
   readers.push_back({"libbpf", std::make_unique<LibbpfReader>()});
-  std::vector<std::string> arguments = {std::to_string(kRingBytes)};
-  auto cilium = std::make_unique<PeerReader>("cilium_reader", arguments);
-  if (cilium->runs()) readers.push_back({"cilium", std::move(cilium)});
-  for (const uint32_t cpu : online) arguments.push_back(std::to_string(cpu));
-  auto goebpf = std::make_unique<PeerReader>("goebpf_design", arguments);
-  if (goebpf->runs()) readers.push_back({"goebpf", std::move(goebpf)});
+  const auto add_peer = [&](const char* name, const char* program,
+                            const std::vector<std::string>& options) {
+    std::vector<std::string> arguments = {std::to_string(kRingBytes)};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    auto peer = std::make_unique<PeerReader>(program, arguments);
+    if (peer->runs()) readers.push_back({name, std::move(peer)});
+  };
+  std::vector<std::string> cpus;
+  for (const uint32_t cpu : online) cpus.push_back(std::to_string(cpu));
+  add_peer("ReadInto", "cilium_reader", {"ReadInto"});
+  add_peer("Read", "cilium_reader", {"Read"});
+  add_peer("goebpf", "goebpf_design", cpus);
   return readers;
 }
 

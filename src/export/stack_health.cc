@@ -37,9 +37,7 @@ std::string cut_remedy(WalkEnd end, const Module& module) {
       // What made the code says how: see the hints.
       return is_made_at_run_time(module) ? "" : kBuildWithTables;
     case WalkEnd::kNoTables:
-      return "none if the process had just begun; else Linux 5.17 or newer, and --unwind-rows "
-             "above "
-             "0";
+      return "none if the process had just begun; else --unwind-rows above 0";
     case WalkEnd::kRulesFull:
       return "record fewer processes";
     case WalkEnd::kNoMapping:

@@ -213,8 +213,7 @@ Result<Probe> Probe::load(const ProbeOptions& options) {
     if (loaded = impl->load(Build::kRaw, log); !loaded) return std::unexpected(typed.error());
     const std::string& why = typed.error().message;
     impl->notes.push_back(
-        "recorded through raw tracepoints, where user stacks follow frame pointers alone, "
-        "because " +
+        "recorded through raw tracepoints, where Python's frames are not read, because " +
         why.substr(0, why.find('\n')) + (verdict.empty() ? "" : " " + verdict));
   }
   if (!loaded) return std::unexpected(loaded.error());

@@ -13,7 +13,7 @@ namespace dwell::probe {
 enum class Build {
   kTyped,  // tp_btf, task-local storage, kernel stacks at switch-in by signature
   kRaw,  // raw_tp, state in a hash map, kernel stacks walked at switch-out: for kernels that refuse
-         // the other
+         // the other, 5.10 to 5.16 first of all
 };
 
 class ProbeObject {
@@ -32,6 +32,9 @@ class ProbeObject {
 
   int load();  // 0, or a negative errno
   int attach();
+  std::span<const uint8_t> elf() const {
+    return {static_cast<const uint8_t*>(skeleton_->data), skeleton_->data_sz};
+  }
   bpf_object* object() const { return skeleton_->obj ? *skeleton_->obj : nullptr; }
   bpf_map* map(const char* name) const { return bpf_object__find_map_by_name(object(), name); }
   int map_fd(const char* name) const { return bpf_map__fd(map(name)); }

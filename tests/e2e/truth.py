@@ -45,6 +45,11 @@ def compare_waits(profile, line, causes, classes=None, waits=None, through=None)
     return rows
 
 
+def but_printing(rows):
+    """Without the waits to print: threads that end together write their truths to one file, and may wait at its lock."""
+    return [r for r in rows if r["cause"] != "write"]
+
+
 GLUE = re.compile(r"bpf_|__bpf|__traceiter|finish_task|perf_trace|trace_event|trace_call|arch_rethook|.*trampoline|preempt_schedule|"
                   r"(__)?schedule(_preempt_disabled|_idle|_rtlock|_loop)?(\.|$)")
 

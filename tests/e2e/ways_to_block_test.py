@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One thread per way to block: each thread's time and count are its own clock's and the kernel's."""
 from dwell_e2e import check, finish, program, quietest, record_command, total
-from truth import check_conservation, compare_waits
+from truth import but_printing, check_conservation, compare_waits
 
 CAUSES = {"nanosleep": {"clock_nanosleep"}, "poll": {"poll", "ppoll"}, "epoll": {"epoll_wait", "epoll_pwait"},
           "condition": {"futex"}, "mutex": {"futex"}, "pipe": {"read"}, "socket": {"recvfrom"},
@@ -35,7 +35,7 @@ def story():
                   <= 12_000 * (line["voluntary"] + line["involuntary"]) + 1_000_000,
                   f"fsync: {total(rows) / 1e6:.3f} ms off the CPU, wall less CPU time {waited / 1e6:.3f} ms", timing=True)
         elif line["name"] in ("preempted", "for_preempted"):
-            rows = profile.rows(tid=line["tid"], blocked=True)
+            rows = but_printing(profile.rows(tid=line["tid"], blocked=True))
             moved = [r for r in rows if r["cause"] == "sched_setaffinity"]
             check(total(rows, "blocked_ns") == total(moved, "blocked_ns"),
                   f"{line['name']}: blocked only while it was moved to its CPU ({total(moved) / 1e6:.3f} ms)")

@@ -4,6 +4,7 @@ echo "guest: doctor exits $?"
 record nap -- nap --us 10000 --waits 100
 # Once before, so that the tables of its files are compiled: an emulated CPU takes longer to that than the program to begin.
 record frames -- sh -c 'frames --waits 1 >/dev/null; frames --waits 10; exit 0'
+record raw_frames --raw-tracepoints -- sh -c 'frames --waits 1 >/dev/null; frames --waits 10; exit 0'
 record spin2 -- spin2 --ms 1500
 record sleeper -- sleeper --seconds 1
 record small --rows 16 --stacks 8 -- nap --us 5000 --waits 100 --threads 4

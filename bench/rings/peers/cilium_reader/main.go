@@ -1,5 +1,5 @@
-// cilium/ebpf's perf.Reader over the map at descriptor 3: for each line "N" on stdin it reads N samples with ReadInto and
-// prints how many nanoseconds that took. usage: cilium_reader RING_BYTES
+// cilium/ebpf's perf.Reader over the map at descriptor 3: for each line "N" on stdin it reads N samples and prints how many
+// nanoseconds that took. usage: cilium_reader RING_BYTES Read|ReadInto (a record of its own each time, or the same one again)
 package main
 
 import (
@@ -31,8 +31,12 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	fmt.Println("ready")
 	var record perf.Record
+	next := func() error { return reader.ReadInto(&record) }
+	if os.Args[2] == "Read" {
+		next = func() (err error) { record, err = reader.Read(); return }
+	}
+	fmt.Println("ready")
 	sum := 0
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		want, err := strconv.Atoi(lines.Text())
@@ -41,7 +45,7 @@ func main() {
 		}
 		start := time.Now()
 		for read := 0; read < want; {
-			if err := reader.ReadInto(&record); err != nil {
+			if err := next(); err != nil {
 				fail(err)
 			}
 			if record.LostSamples != 0 {

@@ -1,9 +1,22 @@
 // The design of goebpf's reader, written anew: every event wakes; one goroutine polls the descriptors, one goes through the rings
 // that are ready: header and rest of each record are copied into memory of their own, the header is decoded by reflection
-// (encoding/binary), the payload goes through an unbuffered channel; the tail moves when the ring is empty.
+// (encoding/binary), the payload goes through an unbuffered channel; the tail moves when the ring is empty. The ring is C's:
+// each load of the head, copy and poll is a call through cgo.
 // Over the map at descriptor 3: for each line "N" on stdin it receives N samples and prints how many nanoseconds that took.
 // usage: goebpf_design RING_BYTES CPU...
 package main
+
+/*
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+
+static uint64_t load_position(void *at) { return __atomic_load_n((uint64_t *)at, __ATOMIC_ACQUIRE); }
+static void store_position(void *at, uint64_t position) { __atomic_store_n((uint64_t *)at, position, __ATOMIC_SEQ_CST); }
+static void copy_bytes(void *to, void *from, size_t bytes) { memcpy(to, from, bytes); }
+static int poll_all(void *fds, int count, int ms) { return poll(fds, count, ms); }
+*/
+import "C"
 
 import (
 	"bufio"
@@ -12,7 +25,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -41,7 +53,7 @@ func fail(what string, err error) {
 	os.Exit(1)
 }
 
-func (r *ring) position(at int) *uint64 { return (*uint64)(unsafe.Pointer(&r.memory[at])) }
+func (r *ring) at(offset int) unsafe.Pointer { return unsafe.Pointer(&r.memory[offset]) }
 
 func open(cpu, ringBytes int) *ring {
 	// struct perf_event_attr: software event BPF_OUTPUT, period 1, raw samples, a wake-up for each event.
@@ -70,16 +82,23 @@ type header struct {
 
 // next returns a copy of the ring's next n bytes, around its end.
 func (r *ring) next(at *uint64, n int) []byte {
-	data, bytes := r.memory[page:], make([]byte, n)
-	first := copy(bytes, data[*at&uint64(len(data)-1):])
-	copy(bytes[first:], data)
+	size, bytes := len(r.memory)-page, make([]byte, n)
+	offset := int(*at % uint64(size))
+	first := size - offset
+	if first > n {
+		first = n
+	}
+	C.copy_bytes(unsafe.Pointer(&bytes[0]), r.at(page+offset), C.size_t(first))
+	if first < n {
+		C.copy_bytes(unsafe.Pointer(&bytes[first]), r.at(page), C.size_t(n-first))
+	}
 	*at += uint64(n)
 	return bytes
 }
 
 func (r *ring) drain(samples chan<- []byte) {
-	at := *r.position(tailAt)
-	for at != atomic.LoadUint64(r.position(headAt)) {
+	at := uint64(C.load_position(r.at(tailAt)))
+	for at != uint64(C.load_position(r.at(headAt))) {
 		var h header
 		if err := binary.Read(bytes.NewReader(r.next(&at, 8)), binary.LittleEndian, &h); err != nil {
 			fail("header", err)
@@ -89,7 +108,7 @@ func (r *ring) drain(samples chan<- []byte) {
 			samples <- rest[4 : 4+binary.LittleEndian.Uint32(rest)]
 		}
 	}
-	atomic.StoreUint64(r.position(tailAt), at)
+	C.store_position(r.at(tailAt), C.uint64_t(at))
 }
 
 func poll(rings []*ring, ready chan<- *ring) {
@@ -98,7 +117,7 @@ func poll(rings []*ring, ready chan<- *ring) {
 		for i, r := range rings {
 			fds[i] = pollFd{int32(r.fd), 1, 0}
 		}
-		syscall.Syscall(syscall.SYS_POLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), 100)
+		C.poll_all(unsafe.Pointer(&fds[0]), C.int(len(fds)), 100)
 		for i := range fds {
 			if fds[i].revents != 0 {
 				ready <- rings[i]
