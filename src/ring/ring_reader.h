@@ -114,7 +114,7 @@ class RingReader::Batch {
 
  private:
   friend class RingReader;
-  static constexpr uint64_t kPrefetchFrom = 512;  // below, the processor sees the stride itself
+  static constexpr uint64_t kPrefetchFrom = 128;  // below, the processor sees the stride itself
   static constexpr uint64_t kPrefetchAhead = 3;   // records
 
   Batch(RingReader& reader, const Budget& budget);
@@ -166,9 +166,8 @@ inline const Record* RingReader::Batch::next() {
   if (size < sizeof(ring::RecordHeader) || size > head_ - at_ || size % ring::kRecordAlign != 0)
     return end_corrupt();
 
-  // A record tells where the next one is, and memory is slow: with large records, each of which
-  // begins on a cold line of another page, guess that those to come are as large. Any place in the
-  // ring is harmless.
+  // A record tells where the next one is, and memory is slow: with larger records, each of which
+  // begins on a cold line, guess that those to come are as large. Any place in the ring is harmless.
   if (size >= kPrefetchFrom)
     __builtin_prefetch(ring.data + ((at_ + kPrefetchAhead * size) & (ring.data_size - 1)));
   const std::byte* bytes = ring.data + offset;
