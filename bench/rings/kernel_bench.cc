@@ -132,9 +132,11 @@ std::vector<NamedReader> all_readers(const std::vector<uint32_t>& online) {
   };
   std::vector<std::string> cpus;
   for (const uint32_t cpu : online) cpus.push_back(std::to_string(cpu));
+  add_peer("goebpf 2", "goebpf_design", cpus);  // its goroutines on all CPUs,
+  PinToCpu pin(online.front());
+  add_peer("goebpf 1", "goebpf_design", cpus);  // and on one
   add_peer("ReadInto", "cilium_reader", {"ReadInto"});
   add_peer("Read", "cilium_reader", {"Read"});
-  add_peer("goebpf", "goebpf_design", cpus);
   return readers;
 }
 
@@ -152,8 +154,8 @@ double median(std::vector<double> values) {
 }
 
 void compare_drains(int rounds, const std::vector<uint32_t>& online) {
-  PinToCpu pin(online.front());
   std::vector<NamedReader> readers = all_readers(online);
+  PinToCpu pin(online.front());
   fmt::print("ns per record of a full ring ({} KiB), lower decile of {} rounds; of libbpf\n{:>8}",
              kRingBytes >> 10, rounds, "payload");
   for (const NamedReader& r : readers) fmt::print(" {:>8} {:>6}", r.name, "");
