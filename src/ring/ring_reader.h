@@ -167,7 +167,8 @@ inline const Record* RingReader::Batch::next() {
     return end_corrupt();
 
   // A record tells where the next one is, and memory is slow: with larger records, each of which
-  // begins on a cold line, guess that those to come are as large. Any place in the ring is harmless.
+  // begins on a cold line, guess that those to come are as large. Any place in the ring is
+  // harmless.
   if (size >= kPrefetchFrom)
     __builtin_prefetch(ring.data + ((at_ + kPrefetchAhead * size) & (ring.data_size - 1)));
   const std::byte* bytes = ring.data + offset;
