@@ -252,6 +252,27 @@ auto output_evenly(double per_s) {
   };
 }
 
+// Events per second that cilium's reader gets, at its defaults, in another process; 0: not built.
+double carried_by_cilium(uint32_t producer_cpu, uint32_t reader_cpu) {
+  constexpr uint64_t kEvents = 50'000;
+  std::unique_ptr<PeerReader> cilium;
+  {
+    PinToCpu pin(reader_cpu);
+    cilium = std::make_unique<PeerReader>(
+        "cilium_reader", std::vector<std::string>{std::to_string(kRingBytes), "ReadInto"});
+  }
+  if (!cilium->runs()) return 0;
+  std::atomic<bool> done = false;
+  std::thread producer([&] {
+    PinToCpu pin(producer_cpu);
+    while (!done) cilium->generator().fill_from_xdp(16, 10'000);
+  });
+  const double ns = cilium->ns_for(kEvents);
+  done = true;
+  producer.join();
+  return kEvents / ns * 1e9;
+}
+
 void compare_floods(int rounds, const std::vector<uint32_t>& online) {
   if (online.size() < 2) {
     fmt::print("one CPU only: no flood between two\n");
@@ -277,6 +298,8 @@ void compare_floods(int rounds, const std::vector<uint32_t>& online) {
   for (size_t i = 0; i < std::size(names); ++i)
     fmt::print("{:>16} {:>8.3f} {:>8.3f} {:>8.2f}\n", names[i], median(sent[i]), median(carried[i]),
                median(lost[i]));
+  if (const double rate = carried_by_cilium(from, to); rate > 0)
+    fmt::print("{:>16} {:>8} {:>8.3f}\n", "cilium, default", "", rate / 1e6);
   fmt::print("carried, ratio: {:.1f}\ndwell, default, at an even pace:\n",
              median(carried[0]) / median(carried[1]));
   for (const double times : {10.0, 20.0}) {
