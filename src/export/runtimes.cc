@@ -9,9 +9,12 @@ constexpr Runtime kJava{"Java",
                         "run `jcmd PID Compiler.perfmap` while it is recorded, or start it with "
                         "-XX:+DumpPerfMapAtExit (JDK 17 or newer; older: attach perf-map-agent)",
                         "-XX:+PreserveFramePointer"};
-constexpr Runtime kNode{"Node.js", "start it with --perf-basic-prof", "",
+constexpr Runtime kNode{"Node.js",
+                        "start it with --perf-basic-prof",
+                        "",
                         "Builtins_InterpreterEntryTrampoline",
-                        "start it with --perf-basic-prof --interpreted-frames-native-stack"};
+                        "start it with --perf-basic-prof --interpreted-frames-native-stack",
+                        "JS:~"};
 constexpr Runtime kDotNet{".NET", "set DOTNET_PerfMapEnabled=1 in its environment", ""};
 
 struct Mark {

@@ -14,6 +14,7 @@ struct Runtime {
   // The function that is seen in place of each interpreted one; "": none, or nothing helps.
   std::string_view interpreter = "";
   std::string_view interpreter_remedy = "";  // the map included
+  std::string_view interpreted_prefix = "";  // of their names in the map, with that remedy only
 };
 
 struct RuntimeFaults {

@@ -64,9 +64,10 @@ std::string unnamed_remedy(const Profile& profile, const Module& module,
 // What one stack says, looked at once however many rows have it.
 struct StackFacts {
   uint64_t time_ns = 0;
-  bool unnamed_code = false;  // made at run time, without a perf map
-  bool interpreted = false;   // the interpreter's frames stand for those of the program
-  bool cut_in_code = false;   // the walk ended there
+  bool unnamed_code = false;       // made at run time, without a perf map
+  bool interpreted = false;        // the interpreter's frames stand for those of the program
+  bool names_interpreted = false;  // ... and here not: the runtime was started with its remedy
+  bool cut_in_code = false;        // the walk ended there
   const Runtime* runtime = nullptr;
 };
 
@@ -127,10 +128,19 @@ class HealthCheck {
       unnamed_ = true;
       facts.unnamed_code |= module.kind == ModuleKind::kAnonymous;
     }
-    if (facts.runtime == nullptr) facts.runtime = runtime_of(profile_.text(module.path));
+    if (facts.runtime == nullptr || facts.runtime->interpreter.empty()) return;
     const std::string& function = profile_.text(frame.function);
-    facts.interpreted |=
-        !function.empty() && facts.runtime != nullptr && function == facts.runtime->interpreter;
+    facts.interpreted |= function == facts.runtime->interpreter;
+    facts.names_interpreted |= frame.how == Resolution::kPerfMap &&
+                               function.starts_with(facts.runtime->interpreted_prefix);
+  }
+
+  const Runtime* runtime_of_stack(const std::vector<uint32_t>& users) const {
+    for (const uint32_t frame : users) {
+      const Module& module = profile_.modules[profile_.frames[frame].module];
+      if (const Runtime* runtime = runtime_of(profile_.text(module.path))) return runtime;
+    }
+    return nullptr;
   }
 
   void add_steps(const Walk& walk, const std::vector<uint32_t>& users, StackFacts& facts) {
@@ -156,6 +166,7 @@ class HealthCheck {
     std::vector<uint32_t> users;
     for (const uint32_t frame : stack.frames)
       if (is_walked(profile_.frames[frame])) users.push_back(frame);
+    facts.runtime = runtime_of_stack(users);
     for (const uint32_t frame : users) add_names(frame, facts);
     if (!users.empty() && stack.walk.end != WalkEnd::kNotWalked)
       add_steps(stack.walk, users, facts);
@@ -213,7 +224,9 @@ class HealthCheck {
   struct ProcessFacts {
     RuntimeFaults faults;
     uint64_t unnamed_ns = 0;
+    uint64_t interpreted_ns = 0;  // of stacks that are not unnamed already
     uint64_t cut_ns = 0;
+    bool names_interpreted = false;
     const Runtime* runtime = nullptr;
   };
 
@@ -223,13 +236,19 @@ class HealthCheck {
       const StackFacts& facts = facts_[row.stack];
       ProcessFacts& sum = processes[profile_.threads[row.thread].process];
       sum.faults.lacks_map |= facts.unnamed_code;
-      sum.faults.interprets |= facts.interpreted;
+      sum.names_interpreted |= facts.names_interpreted;
       sum.faults.lacks_pointers |= facts.cut_in_code;
-      if (facts.unnamed_code || facts.interpreted) sum.unnamed_ns += row.total_ns();
+      if (facts.unnamed_code)
+        sum.unnamed_ns += row.total_ns();
+      else if (facts.interpreted)
+        sum.interpreted_ns += row.total_ns();
       if (facts.cut_in_code) sum.cut_ns += row.total_ns();
       if (sum.runtime == nullptr) sum.runtime = facts.runtime;
     }
-    for (const auto& [process, sum] : processes) {
+    for (auto& [process, sum] : processes) {
+      // What ran before the remedy took hold, at a runtime's own start, is no reason to ask for it.
+      sum.faults.interprets = sum.interpreted_ns > 0 && !sum.names_interpreted;
+      if (sum.faults.interprets) sum.unnamed_ns += sum.interpreted_ns;
       if (sum.unnamed_ns == 0 && sum.cut_ns == 0) continue;
       const Runtime* runtime =
           sum.runtime != nullptr

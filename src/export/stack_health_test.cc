@@ -196,6 +196,17 @@ TEST(StackHealth, AsksForTheFlagThatTellsInterpretedFunctionsApart) {
   EXPECT_THAT(health.hints[0].remedy, HasSubstr("--interpreted-frames-native-stack"));
 }
 
+TEST(StackHealth, DoesNotAskForAFlagThatIsGiven) {
+  Stacks stacks;
+  const uint32_t node = stacks.module("/usr/bin/node");
+  const uint32_t code = stacks.module("[jit]", ModuleKind::kJit);
+  // What node runs at its own start goes through the shared trampoline, flag or not.
+  stacks.add({node, node}, {WalkEnd::kRoot, {}}, 9, Resolution::kSymtab,
+             "Builtins_InterpreterEntryTrampoline");
+  stacks.add({code, node}, {WalkEnd::kRoot, {}}, 90, Resolution::kPerfMap, "JS:~main app.js:1:1");
+  EXPECT_THAT(stack_health(stacks.finish()).hints, IsEmpty());
+}
+
 TEST(StackHealth, KnowsAnInterpreterInItsOwnRuntimeOnly) {
   Stacks stacks;
   stacks.add({stacks.module("/bin/app")}, {WalkEnd::kRoot, {}}, 9, Resolution::kSymtab,
