@@ -32,7 +32,8 @@ def each_its_own_time():
     shorter = {word: (ns, nap) for word, (ns, nap) in known.items() if ns < nap["ns"] - nap["cpu_ns"] - 1000 - elsewhere}
     far = {word: found for word, found in shorter.items() if found[0] < found[1]["ns"] - 1_000_000 - elsewhere}
     check(len(shorter) <= len(known) // 1000 and not far,
-          f"{len(shorter)} have less than that without the thread's CPU time, none by a millisecond {list(shorter.items())[:2] or ''}")
+          f"{len(shorter)} have less than that without the thread's CPU time, none by a millisecond {list(shorter.items())[:2] or ''}",
+          timing=not far)
     # ... and there the CPU clock does not know what the host took meanwhile.
     far = {word: (ns, patterns[word]["ns"]) for word, ns in worked_out.items() if abs(patterns[word]["ns"] - ns) > 1_000_000}
     check(len(worked_out) <= profile.loss("missed_switch_in")[0] and not far,
