@@ -53,29 +53,36 @@ class Document:
         self.totals = self.document["totals"]
 
     def stacks(self):
-        """(own frames, leaf first, as (function, line, inlined); count) of the naps."""
+        """(own frames, leaf first, as (function, line, inlined); count; whole?) of the naps: the first may be over before its tables are there."""
         frames, modules = self.document["frames"], self.document["modules"]
         for row in self.document["rows"]:
             if row["cause"] == "clock_nanosleep":
-                stack = [frames[i] for i in self.document["stacks"][row["stack"]]["frames"]]
+                walked = self.document["stacks"][row["stack"]]
+                stack = [frames[i] for i in walked["frames"]]
                 yield [(f["function"], f.get("line", 0), f.get("inlined", False)) for f in stack
-                       if modules[f["module"]]["path"] == out("lines")], row["count"]
+                       if modules[f["module"]]["path"] == out("lines")], row["count"], walked["user_complete"]
+
+
+def agrees(stack, wanted, whole):
+    return stack == (wanted if whole else wanted[:len(stack)])
 
 
 plain, lines, both = Document(), Document("--lines"), Document("--lines", "--inline")
 wanted = [("doze", at["nap"], True), ("twice", None, True), ("holder", at["twice"], False), ("main", at["loop"], False)]
 seen = {}
-for stack, count in both.stacks():
+for stack, _, whole in both.stacks():
     places = [(name, line if name != "twice" else None, inlined) for name, line, inlined in stack if name in ("doze", "twice", "holder", "main")]
-    check(places == wanted, f"inlined functions and lines: {stack}")
+    check(agrees(places, wanted, whole), f"inlined functions and lines: {stack}{'' if whole else ', cut'}")
     for name, line, _ in stack:
         seen.setdefault(name, set()).add(line)
 twice = {number for number, line in enumerate(SOURCE.split("\n"), 1) if line.strip() == "doze();"}
 check(seen.get("twice") == twice, f"both calls have their own line: {seen.get('twice')} of {twice}")
-check(sum(count for _, count in both.stacks()) == naps, "every nap is there once")
-for stack, _ in lines.stacks():
-    check([f[:2] for f in stack][:2] == [("holder", at["twice"]), ("main", at["loop"])], f"lines alone: {stack[:2]}")
-check(all(f[1:] == (0, False) for stack, _ in plain.stacks() for f in stack), "without the options there is neither")
+counts = [(count, whole) for _, count, whole in both.stacks()]
+cut = sum(count for count, whole in counts if not whole)
+check(sum(count for count, _ in counts) == naps and cut <= 2, f"every nap is there once, {cut} of them cut")
+for stack, _, whole in lines.stacks():
+    check(agrees([f[:2] for f in stack][:2], [("holder", at["twice"]), ("main", at["loop"])], whole), f"lines alone: {stack[:2]}")
+check(all(f[1:] == (0, False) for stack, _, _ in plain.stacks() for f in stack), "without the options there is neither")
 check(plain.totals == lines.totals == both.totals, "the same nanoseconds in all three")
 
 table = report(out("lines.dwell"), "--lines", "--inline").stdout
@@ -89,7 +96,7 @@ check(any("libc" in w and "no debug information" in w for w in bare), f"modules 
 # Another build at the path: nothing of it is believed.
 run(["gcc", "-g", "-O1", "-DOTHER", "-Wl,--build-id", "-o", out("lines"), out("lines.c")])
 other = Document("--lines", "--inline")
-check(all(f[1:] == (0, False) for stack, _ in other.stacks() for f in stack), "another build gives no line")
+check(all(f[1:] == (0, False) for stack, _, _ in other.stacks() for f in stack), "another build gives no line")
 check(any("another build of it is there now" in w for w in other.document["warnings"]), f"and it is said: {other.document['warnings'][-3:]}")
 
 # A server that never answers: nobody asks it.
