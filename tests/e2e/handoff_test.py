@@ -11,9 +11,10 @@ for label, options in (("two CPUs", ["--child-cpu", "1"]), ("one CPU", [])):
     profile, truth, _ = record_command([program("ping_pong"), "--seconds", "1", *options])
     trips, switches = (next(line for line in truth if line["what"] == what) for what in ("ping_pong", "switches"))
     untold = profile.loss("missed_switch_out")[0]
+    # Not among the waits: the parent's start, which the recorder held back, and the child's last departure, as it ends.
     waits = sorted(total(profile.rows(pid=pid, blocked=True), "count") for pid in {p["pid"] for p in profile.processes if p["name"] == "ping_pong"})
     truths = sorted((switches["parent"], switches["child"]))
-    check(len(waits) == 2 and all(want - untold - 1 <= got <= want for got, want in zip(waits, truths)),
+    check(len(waits) == 2 and all(want - untold - 2 <= got <= want for got, want in zip(waits, truths)),
           f"{label}: the processes waited {waits} times, the kernel counted {truths} for {trips['round_trips']} round trips")
     missed = profile.loss("missed_wakeup")[0]
     check(missed == 0, f"{label}: {missed} waits ended without a waking")
