@@ -171,7 +171,7 @@ def check_suspend(results):
     profile, truth = recording(results, "suspend")
     (booted, ran), (booted_after, ran_after) = (map(float, read(results, name).split()) for name in ("before", "after"))
     slept = booted_after - booted - (ran_after - ran) / 1e9
-    check(read(results, "suspend.code") == "0" and slept > 1, f"the machine slept {slept:.2f} s {read(results, 'state.err')}")
+    check(read(results, "suspend.code") == "0" and slept > 3, f"the machine slept {slept:.2f} s {read(results, 'state.err')}")
     if not profile or not check(len(truth) == 1, "the program ended by itself"):
         return
     compare_waits(profile, truth[0], {"clock_nanosleep"})

@@ -5,7 +5,7 @@ nap --us 20000 --waits 200 &
 sleep 1
 clocks() { echo "$(cut -d" " -f1 /proc/uptime) $(sed -n "s/^now at \([0-9]*\) nsecs/\1/p" /proc/timer_list)"; }
 clocks >/out/before
-echo +6 >/sys/class/rtc/rtc0/wakealarm
+echo +8 >/sys/class/rtc/rtc0/wakealarm
 echo mem >/sys/power/state 2>/out/state.err
 echo $? >/out/suspend.code
 clocks >/out/after
